@@ -56,17 +56,41 @@ fn status(status: ExitStatus) -> i32 {
 
 // ---- The same as by env(1) --------------------------------------------------------------
 
-/// A program, its arguments, and what it finds on stdin; `None`: /dev/null.
-type Case = (Vec<String>, Option<Vec<u8>>);
+/// What a program finds on stdin.
+#[derive(Clone)]
+enum Input {
+    /// /dev/null.
+    Null,
+    /// These bytes, and then the end of a pipe.
+    Piped(Vec<u8>),
+    /// A file of them.
+    File(Vec<u8>),
+}
+
+/// A program and its arguments.
+struct Case {
+    words: Vec<String>,
+    stdin: Input,
+    /// Code of bash that comes before env(1) or execd in the same process.
+    before: &'static str,
+    /// Flags of `execd run` besides.
+    flags: &'static [&'static str],
+}
+
+impl Case {
+    fn of(words: Vec<String>) -> Self {
+        Self { words, stdin: Input::Null, before: "", flags: &[] }
+    }
+}
 
 /// The programs, some of each kind.
 fn cases() -> Vec<Case> {
-    let shell = |code: String| vec!["sh".to_owned(), "-c".to_owned(), code];
+    let shell = |code: String| Case::of(vec!["sh".to_owned(), "-c".to_owned(), code]);
     let mut all: Vec<Case> = vec![];
-    all.extend((0..=255).map(|code| (shell(format!("echo {code}; exit {code}")), None)));
+    all.extend((0..=255).map(|code| shell(format!("echo {code}; exit {code}"))));
     // All that end a program: without those that stop it (19 to 22) or mean nothing to it.
     let signals = (1..=31).filter(|signal| !matches!(signal, 17..=23 | 28));
-    all.extend(signals.map(|n| (shell(format!("ulimit -c 0; echo {n} >&2; kill -{n} $$")), None)));
+    all.extend(signals.map(|n| shell(format!("ulimit -c 0; echo {n} >&2; kill -{n} $$"))));
     let codes = [
         "for n in $(seq 200); do echo out $n; echo err $n >&2; done",
         "for n in $(seq 50); do printf %s $n; printf %s $n >&2; done; exit 9",
@@ -89,7 +113,6 @@ fn cases() -> Vec<Case> {
          kill -STOP $$; wait; echo went on",
         "tty; test -t 1 || echo no terminal; exit 2",
         "umask; pwd; ulimit -Sn; ulimit -Hn; ulimit -c",
-        "grep SigBlk /proc/self/status",
         "trap 'echo trapped' USR1; kill -USR1 $$; exit 11",
         "echo \"$0 $# $*\"",
         "nosuchprogram; echo $?",
@@ -97,24 +120,81 @@ fn cases() -> Vec<Case> {
         "mkdir d; cd d; echo $PWD >&2; rmdir ../d",
         "yes | head -n 3",
     ];
-    all.extend(codes.map(|code| (shell(code.to_owned()), None)));
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    all.push((words(&["printf", "%s|", "a  b", "$HOME", "", "*", "\"", "-c", "--json"]), None));
-    all.push((words(&["true"]), None));
-    all.push((words(&["false"]), None));
+    all.extend(codes.map(|code| shell(code.to_owned())));
+    let words = |words: &[&str]| Case::of(words.iter().map(|word| (*word).to_owned()).collect());
+    all.push(words(&["printf", "%s|", "a  b", "$HOME", "", "*", "\"", "-c", "--json"]));
+    all.push(words(&["true"]));
+    all.push(words(&["false"]));
     let bytes: Vec<u8> = (0..=255).cycle().take(70_000).collect();
     for code in
         ["cat", "cat >&2", "wc -c", "head -c 3", "read a; echo $a", "exit 7", "sort | md5sum"]
     {
-        all.push((shell(code.to_owned()), Some(bytes.clone())));
-        all.push((shell(code.to_owned()), Some(vec![])));
+        for bytes in [bytes.clone(), vec![]] {
+            let stdin = Input::Piped(bytes.clone());
+            all.push(Case { stdin, ..shell(code.to_owned()) });
+            all.push(Case { stdin: Input::File(bytes), ..shell(code.to_owned()) });
+        }
+    }
+    // Far more than pipes and buffers hold.
+    let stdin = Input::Piped(bytes.iter().copied().cycle().take(8_000_000).collect());
+    all.push(Case { stdin, ..shell("wc -c; exit 12".to_owned()) });
+    // What they are given besides arguments and stdin is handed on.
+    let signals = "grep '^Sig[BIC]' /proc/self/status";
+    let files = "for n in /proc/self/fd/*; do readlink $n; done | grep -v 'pipe:\\|/proc'";
+    for (before, code) in [
+        ("", signals),
+        ("trap '' HUP", signals),
+        ("trap '' PIPE", "yes | head -n 1; grep '^Sig[BIC]' /proc/self/status"),
+        ("trap '' CHLD XFSZ INT TERM USR1 WINCH", signals),
+        ("trap '' PIPE", "kill -PIPE $$; echo lives"),
+        ("trap '' TERM", "kill -TERM $$; echo lives"),
+        ("exec 5</dev/null 7>/dev/full", files),
+        ("exec 5</dev/null", "read a <&5; echo $?; exec 5<&-; exit 4"),
+        ("exec 9<<<text", "cat <&9"),
+        ("exec <&-", "cat; echo $?"),
+        ("exec <&-", "read a; echo $?; ls /proc/self/fd/0 && echo open"),
+        ("umask 027", "umask; : >made; stat -c %a made"),
+        ("ulimit -n 40", "ulimit -Sn; ulimit -Hn"),
+        ("ulimit -Sn 40", "ulimit -Sn; ulimit -Hn | grep -c 40"),
+        ("ulimit -Sc 0; ulimit -Ss 4096", "ulimit -c; ulimit -s"),
+        ("nice() { :; }; renice -n 5 $$ >/dev/null", "nice"),
+        ("cd /usr", "pwd; echo $PWD"),
+        ("export ZB=1 ZA=2 Z=; unset HOME", "env | grep '^Z'; echo ${HOME-none}"),
+        (
+            "exec 3> >(cat >caught)",
+            "echo through >&3; exec 3>&-; until [ -s caught ]; do :; done; \
+                                    cat caught",
+        ),
+        ("exec 2>&1", "echo a; echo b >&2; echo c; exit 5"),
+        ("exec >both 2>&1; echo", "echo a; echo b >&2; cat both; exit 5"),
+    ] {
+        all.push(Case { before, ..shell(code.to_owned()) });
+    }
+    // What goes on behind the command.
+    for code in [
+        "(while [ ! -e go ]; do :; done; echo later) & : >go; exit 3",
+        "(sleep 0.2; echo later; echo too >&2) & echo now; exit 4",
+        "(sleep 0.1; : >done) >/dev/null 2>&1 & exit 0",
+        "sh -c 'sleep 0.1 & echo $?' & kill -9 $$",
+        "for n in 1 2 3; do (sleep 0.1; echo $n >>all; [ $n != 3 ] || cat all | wc -l) & wait; done",
+    ] {
+        all.push(Case { flags: &["--keep-background"], ..shell(code.to_owned()) });
     }
     all
 }
 
-/// What a program leads to that finds these bytes on stdin.
-fn output(mut command: Command, stdin: Option<&[u8]>) -> Output {
-    let Some(bytes) = stdin else { return command.output().expect("it runs") };
+/// What a program leads to that finds this on stdin.
+fn output(mut command: Command, dir: &TempDir, stdin: &Input) -> Output {
+    let bytes = match stdin {
+        Input::Null => return command.output().expect("it runs"),
+        Input::Piped(bytes) => bytes,
+        Input::File(bytes) => {
+            let place = dir.path().join("stdin");
+            fs::write(&place, bytes).expect("written");
+            command.stdin(fs::File::open(place).expect("opened"));
+            return command.output().expect("it runs");
+        }
+    };
     let mut child = command.stdin(Stdio::piped()).spawn().expect("it runs");
     let mut input = child.stdin.take().expect("stdin");
     thread::scope(|scope| {
@@ -125,13 +205,21 @@ fn output(mut command: Command, stdin: Option<&[u8]>) -> Output {
 }
 
 /// How `execd run` differs from env(1) with a program; nothing where it does not.
-fn difference((words, stdin): &Case) -> Option<String> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+fn difference(case: &Case) -> Option<String> {
+    let words: Vec<&str> = case.words.iter().map(String::as_str).collect();
     let (of_env, of_run) = (directory(), directory());
-    let env = output(command(&of_env, "env", &words), stdin.as_deref());
-    let flags = ["run", "-q", "--no-socket", "--"];
-    let execd = command(&of_run, env!("CARGO_BIN_EXE_execd"), &[&flags[..], &words].concat());
-    let run = output(execd, stdin.as_deref());
+    let begun = |dir: &TempDir, program: &[&str]| {
+        let code = format!("{}\nexec \"$@\"", case.before);
+        let before = ["-c", &code, "bash"];
+        let all = [if case.before.is_empty() { &[] } else { &before[..] }, program, &words];
+        let all = all.concat();
+        let program = if case.before.is_empty() { all[0] } else { "bash" };
+        let words = if case.before.is_empty() { &all[1..] } else { &all[..] };
+        output(command(dir, program, words), dir, &case.stdin)
+    };
+    let env = begun(&of_env, &["env"]);
+    let flags = [&[env!("CARGO_BIN_EXE_execd"), "run", "-q", "--no-socket"], case.flags, &["--"]];
+    let run = begun(&of_run, &flags.concat());
     let plain = |bytes: &[u8], dir: &TempDir| {
         // The directories differ, and nothing else.
         let place = dir.path().to_str().expect("UTF-8").as_bytes();
@@ -154,7 +242,10 @@ fn difference((words, stdin): &Case) -> Option<String> {
     let shown = |one: &Output| {
         format!("{}, {}, {}", status(one.status), cut(&one.stdout), cut(&one.stderr))
     };
-    (!same).then(|| format!("{words:?}\n  env:   {}\n  execd: {}", shown(&env), shown(&run)))
+    let before = case.before;
+    (!same).then(|| {
+        format!("{before:?} {words:?}\n  env:   {}\n  execd: {}", shown(&env), shown(&run))
+    })
 }
 
 /// rule: protocol.md, From a shell: `execd run` gives stdout to stdout and stderr to stderr as they
@@ -390,6 +481,151 @@ fn a_stop_stops_the_command_and_it_goes_on() {
     child.stdin.take().expect("stdin").write_all(b"typed\n").expect("written");
     assert_eq!(lines.next().expect("a line").expect("text"), "typed");
     assert_eq!(child.wait().expect("it ends").code(), Some(3));
+}
+
+// ---- What is left in the background -----------------------------------------------------
+
+/// rule: protocol.md, From a shell: What the command leaves in the background is ended with it, and
+///   named in a line on stderr
+#[test]
+fn what_is_left_in_the_background_is_ended_and_said_in_one_line() {
+    let code = "sleep 4733 >/dev/null 2>&1 & echo $!; exit 3";
+    let (status, out, err) = said(&["--no-log", "-c", code]);
+    let pid: i32 = out.trim().parse().expect("a pid");
+    assert_eq!(status, Some(3));
+    // It may not have become its program yet.
+    let name = if err.contains("sleep") { "sleep" } else { "bash" };
+    let line = format!(
+        "execd: left running by the command, and ended with it: {name} ({pid}); \
+         --keep-background waits for them\n"
+    );
+    assert_eq!(err, line);
+    assert!(!common::is_alive(pid));
+    let (_, out, err) = said(&["-qc", code]);
+    assert_eq!(err, "");
+    assert!(!common::is_alive(out.trim().parse().expect("a pid")));
+    let (_, _, err) =
+        said(&["--no-log", "-c", "for n in 1 2 3 4 5 6; do sleep 4733 & done; exit 3"]);
+    assert!(err.contains("), ") && err.contains(" and 2 more; --keep-background"), "{err}");
+    let (_, out, _) = said(&["--json", "-c", code]);
+    let object: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(object["note"].as_str().is_some_and(|note| note.contains("(")), "{object}");
+    for quiet in ["true", "sleep 0 & wait", "seq 9 | cat", "sleep 4733 & kill $!; wait"] {
+        let (_, _, err) = said(&["--no-log", "-c", quiet]);
+        assert!(!err.contains("execd"), "{quiet}: {err}");
+    }
+}
+
+/// rule: protocol.md, From a shell: `--keep-background` lets it be: execd stays until all of it has
+///   ended, and passes its output on
+#[test]
+fn what_is_left_in_the_background_may_go_on() {
+    let dir = directory();
+    let code = "(echo $BASHPID; until [ -e go ]; do sleep 0.01; done; echo late; echo err >&2) & \
+                exit 5";
+    let start = |flags: &[&str]| {
+        let mut child =
+            run(&dir, &[&["--keep-background", "--no-log"], flags, &["-c", code]].concat())
+                .spawn()
+                .expect("execd runs");
+        let mut out = BufReader::new(child.stdout.take().expect("stdout"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a line");
+        (child, out, line.trim().parse::<i32>().expect("a pid"))
+    };
+    let rest = |out: &mut dyn Read| {
+        let mut all = String::new();
+        out.read_to_string(&mut all).expect("text");
+        all
+    };
+    let (mut child, mut out, pid) = start(&[]);
+    let shell = || common::outside::children(i32::try_from(child.id()).expect("a pid"));
+    eventually("the command has ended", || shell().iter().any(|(one, _)| *one == pid));
+    fs::write(dir.path().join("go"), "").expect("written");
+    assert_eq!(rest(&mut out), "late\n");
+    assert_eq!(child.wait().expect("it ends").code(), Some(5));
+    assert_eq!(rest(&mut child.stderr.take().expect("stderr")), "err\n");
+    fs::remove_file(dir.path().join("go")).expect("removed");
+    // A signal that asks for the end ends what is left, and a timeout does.
+    let (mut child, _out, pid) = start(&[]);
+    let shell = || common::outside::children(i32::try_from(child.id()).expect("a pid"));
+    eventually("the command has ended", || shell().iter().any(|(one, _)| *one == pid));
+    send(&child, libc::SIGTERM);
+    assert_eq!(child.wait().expect("it ends").code(), Some(143));
+    assert!(!common::is_alive(pid));
+    let (mut child, _out, pid) = start(&["--timeout", "0.2"]);
+    assert_eq!(child.wait().expect("it ends").code(), Some(124));
+    assert!(!common::is_alive(pid));
+}
+
+// ---- Readers, descriptors ---------------------------------------------------------------
+
+/// rule: protocol.md, From a shell: A reader that is slow on one holds up what writes there, and not
+///   the other
+#[test]
+fn a_slow_reader_of_one_does_not_hold_the_other() {
+    let dir = directory();
+    for (full, other) in [("2", "1"), ("1", "2")] {
+        let name = format!("full{full}");
+        let code = format!(
+            "(head -c 8000000 /dev/zero >&{full}; : >{name}) & \
+             head -c 8000000 /dev/zero >&{other}; wait"
+        );
+        let mut child = run(&dir, &["-qc", &code]).spawn().expect("execd runs");
+        let (out, err) = (child.stdout.take().expect("out"), child.stderr.take().expect("err"));
+        let readers: [Box<dyn Read>; 2] = [Box::new(out), Box::new(err)];
+        let [mut first, mut second] = readers;
+        let (slow, fast) =
+            if full == "1" { (&mut first, &mut second) } else { (&mut second, &mut first) };
+        let mut all = vec![0; 8_000_000];
+        fast.read_exact(&mut all).expect("all of it");
+        assert!(!dir.path().join(&name).exists(), "nobody has read what is written there");
+        slow.read_exact(&mut all).expect("all of it");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+/// rule: protocol.md, From a shell: One command needs few descriptors: `ulimit -n 16` is enough, and
+///   nothing is said of it
+#[test]
+fn one_command_runs_with_few_descriptors() {
+    let dir = directory();
+    for most in [64, 32, 16] {
+        let code = "sleep 4734 & echo out; echo err >&2; ulimit -n";
+        let mut command = run(&dir, &["--no-log", "-c", code]);
+        // SAFETY: both calls are async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+                common::outside::limit_files(most)();
+                Ok(())
+            });
+        }
+        let output = command.output().expect("execd runs");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{most}: {err}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("out\n{most}\n"));
+        let said: Vec<&str> = err.lines().filter(|line| line.starts_with("execd: ")).collect();
+        assert!(said.len() == 1 && said[0].contains("left running"), "{most}: {err}");
+    }
+}
+
+/// execd held stdin and what else it was handed until its own end: who waited for the command to
+/// close them waited for execd.
+/// rule: protocol.md, From a shell: The command has execd's own stdin, and alone: who writes to it
+///   learns when the command has closed it
+#[test]
+fn what_the_command_has_closed_is_closed() {
+    let dir = directory();
+    let code = "exec <&-; echo closed; until [ -e go ]; do sleep 0.01; done";
+    let mut child = run(&dir, &["-qc", code]).stdin(Stdio::piped()).spawn().expect("execd runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+    assert_eq!(lines.next().expect("a line").expect("text"), "closed");
+    let mut input = child.stdin.take().expect("stdin");
+    let written = input.write_all(b"x").map_err(|error| error.kind());
+    assert_eq!(written, Err(std::io::ErrorKind::BrokenPipe));
+    fs::write(dir.path().join("go"), "").expect("written");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
 
 // ---- JSON -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ use super::agent::log_file::LogFile;
 use super::flags::{RunOptions, What};
 use super::say::{EXIT_SIGNAL, complain};
 use super::serve::start;
+use crate::config::SocketPlace;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::engine::run_front::{FrontSpec, TimedOut, Times};
 use crate::families::Engine;
@@ -13,8 +14,8 @@ use crate::pure::text::shell_word::{as_word, quoted};
 use crate::pure::text::visible::one_line;
 use crate::session::report::ExecReport;
 use crate::sys::pty::{self, Size};
-use crate::sys::stdio;
 use crate::sys::terminal::{Changed, Keys};
+use crate::sys::{host, stdio};
 use crate::wire;
 
 use std::io::{ErrorKind, Write};
@@ -23,6 +24,8 @@ use std::io::{ErrorKind, Write};
 pub const EXIT_OWN_FAILURE: i32 = 125;
 /// The exit status where the program was not found.
 const EXIT_NOT_FOUND: i32 = 127;
+/// The size of a command's terminal where none of ours tells one.
+const UNKNOWN_SIZE: Size = Size { cols: PTY_COLS, rows: PTY_ROWS };
 /// SIGPIPE's number, signal(7).
 const SIGPIPE: i32 = 13;
 /// What means something to a shell, and stands in few names of programs.
@@ -45,6 +48,9 @@ pub fn main(mut options: RunOptions) -> i32 {
         }
     }
     options.config.logs.by_path = true;
+    if options.config.socket == SocketPlace::Default && host::file_limit().is_low() {
+        options.config.socket = SocketPlace::Off;
+    }
     let mut file = None;
     if let Some(wanted) = options.log.take() {
         match LogFile::create(&wanted) {
@@ -115,8 +121,10 @@ fn launch_of(options: &RunOptions) -> LaunchSpec {
         }
     };
     let mut words = words.into_iter();
-    let tty =
-        options.tty.then(|| pty::size_of(1).unwrap_or(Size { cols: PTY_COLS, rows: PTY_ROWS }));
+    let tty = options.tty.then(|| pty::own_size().unwrap_or(UNKNOWN_SIZE));
+    // What the command draws is for our terminal, whose kind only our variable tells.
+    let term = host::variable("TERM").filter(|_| options.tty);
+    let term = term.and_then(|term| Some(("TERM".to_owned(), Some(term.into_string().ok()?))));
     // Where stdout and stderr are the same, one pipe keeps the order in which both were written.
     let one = options.merge || options.json || options.tty || stdio::are_same(1, 2);
     LaunchSpec {
@@ -126,7 +134,7 @@ fn launch_of(options: &RunOptions) -> LaunchSpec {
         command: shown(&options.what),
         name: options.name.clone(),
         workdir: None,
-        env: vec![],
+        env: term.into_iter().collect(),
         stdin: Stdin::Inherited,
         tty,
         split: !one,
@@ -138,9 +146,6 @@ fn launch_of(options: &RunOptions) -> LaunchSpec {
 fn carry_out(options: &RunOptions) -> Result<Ended, (String, i32)> {
     let own = |failure| (failure, EXIT_OWN_FAILURE);
     let mut engine: Engine = start(options.config.clone(), options.quiet).map_err(own)?;
-    // The command's terminal echoes what is typed; ours would echo the same a second time.
-    let seen = options.tty && stdio::is_terminal(0);
-    let _unseen = seen.then(|| Changed::new(0, Keys::Unseen));
     let times = Times {
         timeout_ms: options.timeout_ms,
         idle_ms: options.idle_timeout_ms,
@@ -148,7 +153,12 @@ fn carry_out(options: &RunOptions) -> Result<Ended, (String, i32)> {
         kill_after_ms: options.kill_after_ms,
     };
     let launch = launch_of(options);
-    engine.run_in_front(&launch, FrontSpec { collect: options.json, times })?;
+    let keeps_background = options.keep_background;
+    engine.run_in_front(&launch, FrontSpec { collect: options.json, keeps_background, times })?;
+    // Keys go to the command's terminal as they are typed, which has got the modes of ours: there
+    // they are edited and echoed, and Ctrl-C means something.
+    let typed = options.tty && stdio::is_terminal(0);
+    let _raw = typed.then(|| Changed::new(0, Keys::Raw));
     let status = engine.run();
     let timed_out = engine.front_timed_out();
     let report = engine

@@ -163,6 +163,11 @@ pub const COMMANDS: &[Command] = &[
             flag("idle-timeout", Takes::Value("TIME"), "end it when it writes nothing for so long"),
             flag("signal", Takes::Signal, "what a timeout sends first (TERM)"),
             flag("kill-after", Takes::Value("TIME"), "from that signal to KILL (1s)"),
+            flag(
+                "keep-background",
+                Takes::Nothing,
+                "wait for what it leaves in the background, do not end it",
+            ),
             flag("merge", Takes::Nothing, "stdout and stderr as one pipe, in exact order"),
             flag("tty", Takes::Nothing, "on a terminal").or('t'),
             flag("quiet", Takes::Nothing, "say nothing of its own").or('q'),

@@ -104,6 +104,9 @@ pub const LRU_PROTECTED_COUNT: usize = 8;
 pub const EVICTED_REMEMBERED: usize = 1_024;
 /// File descriptors a session takes in execd: output, stdin, pidfd, and one in reserve.
 pub const FDS_PER_SESSION: u64 = 4;
+/// Below so many file descriptors execd holds none that only spare work, and `execd run` has no
+/// control socket.
+pub const FDS_LOW: u64 = 32;
 /// File descriptors execd needs besides its sessions and clients.
 pub const FDS_RESERVED: u64 = 48;
 

@@ -113,11 +113,16 @@ pub fn open_pty() -> (File, File) {
 
 /// Waits until a descriptor has something to read, or its other end is gone.
 pub fn until_readable(descriptor: &impl AsRawFd) {
+    assert!(is_readable(descriptor), "nothing came");
+}
+
+/// The same. False: nothing came in time.
+pub fn is_readable(descriptor: &impl AsRawFd) -> bool {
     let mut entry = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let patience_ms = i32::try_from(PATIENCE.as_millis()).expect("it fits");
     // SAFETY: one live pollfd, and the count says so.
     let ready = unsafe { libc::poll(&raw mut entry, 1, patience_ms) };
-    assert_eq!(ready, 1, "nothing came");
+    ready == 1
 }
 
 /// Turns off echo and line editing of a terminal.

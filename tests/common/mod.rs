@@ -41,7 +41,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use host::{Host, Process, Setup};
 pub use lines::Incoming;
-pub use lines::{is_nonblocking, is_notification, make_raw, open_pty, until_readable, value};
+pub use lines::{
+    is_nonblocking, is_notification, is_readable, make_raw, open_pty, until_readable, value,
+};
 pub use outside::{is_alive, left_out};
 pub use rules::{expected_footer, expected_header};
 use serde_json::{Value, json};

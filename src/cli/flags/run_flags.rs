@@ -29,6 +29,8 @@ pub struct RunOptions {
     pub kill_after_ms: u64,
     /// What a timeout sends first.
     pub signal: i32,
+    /// Waits for what the command leaves in the background instead of ending it.
+    pub keep_background: bool,
     /// Runs the command on a terminal.
     pub tty: bool,
     /// stdout and stderr are one pipe.
@@ -81,6 +83,7 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
         idle_timeout_ms: None,
         kill_after_ms: SHUTDOWN_GRACE_MS,
         signal: SIGTERM,
+        keep_background: false,
         tty: false,
         merge: false,
         quiet: false,
@@ -114,6 +117,7 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
             "--kill-after" => options.kill_after_ms = arguments.duration(&flag)?,
             "--signal" => options.signal = ending_signal(&mut arguments)?,
             "-t" | "--tty" => options.tty = true,
+            "--keep-background" => options.keep_background = true,
             "--merge" => options.merge = true,
             "-q" | "--quiet" => options.quiet = true,
             "--json" => options.json = true,

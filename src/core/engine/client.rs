@@ -242,6 +242,11 @@ impl Client {
         input || (self.output_ready && !self.outbox.is_empty())
     }
 
+    /// Whether there was no room for what is to be written, when that was last tried.
+    pub fn is_stuck(&self) -> bool {
+        !self.outbox.is_empty() && !self.output_ready
+    }
+
     /// Whether everything it asked for is answered and written, or nobody is there to read it.
     pub fn is_served(&self) -> bool {
         let answered = self.in_flight.is_empty() && self.in_line == 0;

@@ -249,6 +249,9 @@ fn leave_detached_holders<F: Families>(entry: &mut Entry<F>, cx: &mut Cx<F>) {
     let core = &mut entry.core;
     core.output.release(Hold::Log);
     core.output.release(Hold::Reader);
+    if let Some(errors) = &mut core.errors {
+        errors.release(Hold::Reader);
+    }
     if core.life.shell_gone() {
         core.drop_output();
         core.learn(Fact::Dropped, cx.now_ns);

@@ -30,7 +30,8 @@ use crate::sys::errno::errno_text;
 use crate::sys::mounts::MountTable;
 use crate::sys::pty::{self, Size};
 use crate::sys::spawn::{Child, Plan, Spawner};
-use crate::sys::{child, clock, host, io, proc, run_limit};
+use crate::sys::tree::Orphans;
+use crate::sys::{child, clock, given, host, io, proc, run_limit};
 
 /// Where programs are looked for when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -109,18 +110,18 @@ fn entry(name: &[u8], value: &[u8]) -> CString {
 }
 
 impl BaseEnv {
-    /// From the environment execd was started with; `instance` marks every child.
-    pub fn new(variables: Vec<(OsString, OsString)>, instance: &str) -> Self {
+    /// From the entries of the environment that execd was started with, which keep their order;
+    /// `instance` marks every child.
+    pub fn new(variables: Vec<CString>, instance: &str) -> Self {
         let marks = [INSTANCE_VARIABLE.as_bytes(), SESSION_VARIABLE.as_bytes()];
         let stays = |name: &[u8]| OWN_SETTINGS.iter().any(|own| own.as_bytes() == name);
         let mut entries: Vec<(Vec<u8>, CString)> = variables
             .into_iter()
-            .map(|(name, value)| (name.into_vec(), value))
-            .filter(|(name, _)| !marks.contains(&name.as_slice()) && !stays(name))
-            .map(|(name, value)| {
-                let entry = entry(&name, value.as_bytes());
-                (name, entry)
+            .map(|entry| {
+                let name = entry.to_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
+                (name.to_vec(), entry)
             })
+            .filter(|(name, _)| !marks.contains(&name.as_slice()) && !stays(name))
             .collect();
         entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
         let own_limits = run_limit::soft_of(0).zip(run_limit::of(0));
@@ -187,6 +188,13 @@ pub fn places_of(program: &str, path: &[u8]) -> (Vec<CString>, bool) {
     (path.split(|&byte| byte == b':').filter_map(place).collect(), looked_up)
 }
 
+/// The kernel session of execd that a command in front stays in, so that it has our terminal: where
+/// it gets none of its own, we have one, and the lists of children tell what it leaves behind.
+fn joined_session(spec: &LaunchSpec) -> Option<i32> {
+    let session = given::session_with_terminal().filter(|_| spec.tty.is_none())?;
+    Orphans::read(|_| false).are_all().then_some(session)
+}
+
 /// The ends of a child's stdio.
 struct Stdio {
     /// What the child gets as 0, 1 and 2.
@@ -237,7 +245,11 @@ impl<F: Families> Engine<F> {
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
         let whole = spec.whole || self.cx.config.kill_detached;
-        let run_mark = if whole { self.next_run_mark() } else { None };
+        let ours = spec.stdin == Stdin::Inherited;
+        let joins = ours.then(|| joined_session(spec)).flatten();
+        // In a session that is ours too, nothing else tells the guard whose a process is.
+        let marked = whole || joins.is_some();
+        let run_mark = if marked { self.next_run_mark() } else { None };
         let plan = Plan {
             programs: &programs,
             looked_up: looked_up || twofold,
@@ -245,13 +257,15 @@ impl<F: Families> Engine<F> {
             envp: &envp,
             cwd: entered,
             stdio: stdio.theirs,
+            joins: joins.is_some(),
+            as_given: ours,
             terminal: spec.tty.is_some(),
             die_with_us: true,
             run_limit: self.limits_of(id, run_mark),
             apart,
             twofold,
         };
-        let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
+        let record = GuardRecord { sid: 0, start_ticks, session: id, whole: marked };
         let announcement = self.cx.keeper.announcement(record);
         let child = match self.launcher.spawner.spawn_announced(&plan, announcement) {
             Ok(child) => child,
@@ -268,6 +282,7 @@ impl<F: Families> Engine<F> {
             cwd: cwd.to_string_lossy().into_owned(),
             tty: spec.tty.is_some(),
             pid: child.pid,
+            joins,
             start_ticks,
             run_mark,
             window: None,
@@ -341,6 +356,9 @@ impl<F: Families> Engine<F> {
         if let Some(size) = spec.tty {
             let failed = |errno| format!("open a pseudo-terminal: {}", errno_text(errno));
             let (master, slave) = pty::open(size).map_err(failed)?;
+            if spec.stdin == Stdin::Inherited {
+                pty::like(slave.as_raw_fd(), 0);
+            }
             let (master, fd) = (Rc::new(master), slave.as_raw_fd());
             let input = Input::terminal(Rc::clone(&master));
             let theirs = [fd, fd, fd];
@@ -457,7 +475,8 @@ mod tests {
         let base = ["PATH=/a:/b", "TERM=dumb", "A=1", "EXECD_SESSION_ID=9", "EXECD_INSTANCE=old"];
         let base = base.into_iter().chain(["EXECD_SOCKET=/x"]);
         let variables = base.filter_map(|one| one.split_once('='));
-        let base = BaseEnv::new(variables.map(|(n, v)| (n.into(), v.into())).collect(), "new");
+        let entry = |(name, value): (&str, &str)| entry(name.as_bytes(), value.as_bytes());
+        let base = BaseEnv::new(variables.map(entry).collect(), "new");
         let (entries, _) = base.build(&spec(env, tty), 3);
         let mut out: Vec<String> =
             entries.iter().map(|entry| entry.to_string_lossy().into_owned()).collect();

@@ -15,6 +15,7 @@ use crate::session::members::Number;
 use crate::session::{Session, SessionId};
 use crate::sys::child::{self, Event, Usage};
 use crate::sys::errno::errno_text;
+use crate::sys::signals::Came;
 use crate::sys::{proc, run_limit};
 
 /// SIGCHLD's number, signal(7).
@@ -32,16 +33,16 @@ pub struct Reaping {
     /// Sessions whose leader's end could not be taken: asked for again after a pause.
     again: SortedSet<SessionId>,
     /// Signals that end execd, and have come.
-    pub terminations: Vec<i32>,
+    pub terminations: Vec<Came>,
 }
 
 impl<F: Families> Engine<F> {
     /// Step: takes the signals that came. SIGCHLD is only a hint: many ends may be one record.
     pub(super) fn take_signals(&mut self) {
         for _ in 0..SIGNALS_PER_TURN {
-            match self.signals.next() {
-                Some(SIGCHLD) => self.reaping.look_for_children = true,
-                Some(signal) => self.reaping.terminations.push(signal),
+            match self.signals.next_told() {
+                Some(came) if came.number == SIGCHLD => self.reaping.look_for_children = true,
+                Some(came) => self.reaping.terminations.push(came),
                 None => return,
             }
         }
@@ -95,6 +96,9 @@ impl<F: Families> Engine<F> {
                     self.cx.debug(format_args!("session {id}: leader {fact:?}"));
                     if let Some(entry) = self.sessions.get_mut(id) {
                         entry.core.learn(fact, self.cx.now_ns);
+                    }
+                    if stopped {
+                        self.front_stopped(id, peek.status);
                     }
                 }
                 (None, _) => {

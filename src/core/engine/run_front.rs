@@ -1,6 +1,7 @@
 //! `execd run`: the engine with one command in front instead of a client. The command's output goes
 //! to stdout and stderr as it comes, byte for byte, and its end is execd's.
 
+mod background;
 mod passed;
 mod steps;
 mod times;
@@ -14,6 +15,8 @@ use crate::session::report::ExecReport;
 pub struct FrontSpec {
     /// Keep the output for the report instead of passing it on.
     pub collect: bool,
+    /// Wait for what the command leaves in the background instead of ending it.
+    pub keeps_background: bool,
     /// When the command is ended, and how.
     pub times: Times,
 }
@@ -47,6 +50,8 @@ pub struct RunFront {
     spec: FrontSpec,
     /// What stdin brings goes to the command's terminal.
     feeds_terminal: bool,
+    /// The last byte that stdin has brought.
+    last_fed: u8,
     /// stderr, where it is apart from stdout: a client that is sent bytes and asks for nothing.
     errors: Option<Client>,
     /// When the command was started.
@@ -61,6 +66,8 @@ pub struct RunFront {
     asked_to_end: Option<i32>,
     /// How it ended.
     report: Option<ExecReport>,
+    /// The command has ended with this exit status, and execd waits for what it has left.
+    kept: Option<i32>,
 }
 
 impl RunFront {
@@ -72,6 +79,11 @@ impl RunFront {
     /// How many bytes stderr has not taken yet.
     pub(super) fn unsent_errors(&self) -> usize {
         self.errors.as_ref().map_or(0, |errors| errors.outbox.len())
+    }
+
+    /// Whether stderr has no room for what is to be written to it.
+    pub(super) fn has_stuck_errors(&self) -> bool {
+        self.errors.as_ref().is_some_and(Client::is_stuck)
     }
 
     /// The signal that asked for the end, where one did.

@@ -235,6 +235,8 @@ impl<F: Families> Sessions<F> {
         cx.announce(core);
         if let Some(wait) = core.waits.iter_mut().find(|wait| wait.kind == WaitKind::Start)
             && !warnings.is_empty()
+            // Nobody sees the table of an execd that runs one command.
+            && !cx.is_front(core.id)
         {
             wait.warning = Some(warnings.join("; "));
             wait.evicted = evicted;
@@ -348,7 +350,10 @@ impl<F: Families> Sessions<F> {
         let Ok(census) = lookout.at_once() else { return away };
         let mut owners: SortedMap<i32, SessionId> = SortedMap::new();
         for core in self.listed() {
-            if let Some(sid) = cx.members_of(core).members_sid() {
+            let members = cx.members_of(core);
+            if members.joined.is_some() {
+                owners.extend(members.living(census).iter().map(|one| (one.pid, core.id)));
+            } else if let Some(sid) = members.members_sid() {
                 owners.extend(census.pids_of(sid).map(|pid| (pid, core.id)));
             }
         }

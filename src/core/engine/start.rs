@@ -45,7 +45,7 @@ use crate::sys::proc_view::{self, View};
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::Channel;
-use crate::sys::{proc, run_limit};
+use crate::sys::{given, proc, run_limit};
 
 fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
     move |errno| format!("{what}: {}", errno_text(errno))
@@ -108,7 +108,7 @@ impl<F: Families> Engine<F> {
             cwd: host::current_dir(),
             chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
         };
-        let base_env = BaseEnv::new(host::environment(), &instance);
+        let base_env = BaseEnv::new(given::environment(), &instance);
         let launcher =
             Launcher { spawner, mounts, base_env, instance, next_run_number: 0, spawns_left: 0 };
         let mut engine = Self {
@@ -190,7 +190,11 @@ fn stdio_client(max_line_bytes: usize) -> Result<Client, StartError> {
 fn file_limit(config: &mut Config) -> (FileLimit, Option<String>) {
     let limit = host::raise_file_limit();
     // For the time when all others are used up.
-    proc::hold_spares();
+    if limit.is_low() {
+        proc::spare_late();
+    } else {
+        proc::hold_spares();
+    }
     let fit = limit.raised.saturating_sub(FDS_RESERVED) / FDS_PER_SESSION;
     let fit = usize::try_from(fit).unwrap_or(usize::MAX).max(1);
     if limit.raised == 0 || fit >= config.max_sessions.max(config.max_running) {
@@ -214,12 +218,17 @@ fn ways_to_start(config: &mut Config) -> Result<(Spawner, MountTable, Degraded),
     signals::ignore(signals::SIGXFSZ);
     let spawner = Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
     let mounts = MountTable::open();
-    let degraded = Degraded { lacks: lacks(config, &spawner, &mounts), shrunk };
+    let degraded = Degraded { lacks: lacks(config, &spawner, &mounts, file_limit), shrunk };
     Ok((spawner, mounts, degraded))
 }
 
 /// What the kernel (or an emulator) refuses and sessions can do without: each with what it costs.
-fn lacks(config: &Config, spawner: &Spawner, mounts: &MountTable) -> Vec<String> {
+fn lacks(
+    config: &Config,
+    spawner: &Spawner,
+    mounts: &MountTable,
+    file_limit: FileLimit,
+) -> Vec<String> {
     let subreaper = host::become_subreaper().err().map(|errno| {
         format!(
             "child subreaper: {}; a process that has detached itself is not found any more once \
@@ -232,7 +241,8 @@ fn lacks(config: &Config, spawner: &Spawner, mounts: &MountTable) -> Vec<String>
          execd holds"
             .to_owned()
     });
-    let table = (spawner.shares_memory() && !spawner.unshares_files()).then(|| {
+    let copies = spawner.shares_memory() && !spawner.unshares_files();
+    let table = (copies && !file_limit.is_low()).then(|| {
         "close_range with CLOSE_RANGE_UNSHARE (Linux 5.9): a start costs more the more descriptors \
          execd holds"
             .to_owned()

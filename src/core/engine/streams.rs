@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use crate::pure::process::life::{Fact, Stream};
 use crate::session::input::Fed;
-use crate::session::output::{Hold, Piece, Source};
+use crate::session::output::{Hold, Output, Piece, Source};
 use crate::session::{Session, SessionId};
 use crate::sys::errno::errno_text;
 
@@ -64,13 +64,20 @@ impl<F: Families> Engine<F> {
     pub(super) fn resume_readers(&mut self) {
         for id in std::mem::take(&mut self.cx.queues.held_readers) {
             let Some(Entry { core, family }) = self.sessions.get_mut(id) else { continue };
-            if !may_pass(core, family, &self.cx) {
-                self.cx.queues.held_readers.insert(id);
-                continue;
+            for source in [Source::Output, Source::Errors] {
+                let may = may_pass(core, family, source, &self.cx);
+                let Some(stream) = core.stream(source) else { continue };
+                if !stream.is_held_for(Hold::Reader) {
+                    continue;
+                }
+                if may {
+                    stream.release(Hold::Reader);
+                    output_ready(core, source, &mut self.cx);
+                    self.cx.touch(core);
+                } else {
+                    self.cx.queues.held_readers.insert(id);
+                }
             }
-            core.output.release(Hold::Reader);
-            output_ready(core, Source::Output, &mut self.cx);
-            self.cx.touch(core);
         }
     }
 
@@ -80,7 +87,7 @@ impl<F: Families> Engine<F> {
         let (core, cx) = (&mut entry.core, &mut self.cx);
         if core.output.is_held_for(Hold::Log) && cx.keeper.has_room(id, READ_BUFFER_BYTES) {
             core.output.release(Hold::Log);
-            if !core.output.queued && !core.output.is_held() {
+            if !core.output.queued && is_readable(core) {
                 core.output.queued = true;
                 cx.queues.readable.push_back(id);
             }
@@ -129,7 +136,7 @@ pub fn output_ready<F: Families>(core: &mut Session, source: Source, cx: &mut Cx
     }
     let Some(stream) = core.stream(source) else { return };
     stream.ready = true;
-    if !core.output.queued && !core.output.is_held() {
+    if !core.output.queued && is_readable(core) {
         core.output.queued = true;
         cx.queues.readable.push_back(core.id);
     }
@@ -170,12 +177,10 @@ fn read_pieces<F: Families>(
             }
             match read_piece(entry, source, regardless, cx) {
                 Ok(bytes) => total += bytes,
-                Err(why @ (Stopped::Log | Stopped::Reader | Stopped::Failed)) => {
-                    return (total, why);
-                }
+                Err(why @ (Stopped::Log | Stopped::Failed)) => return (total, why),
                 Err(why) => {
                     dry[at] = true;
-                    if why == Stopped::Changed {
+                    if why != Stopped::Dry {
                         stopped = why;
                     }
                 }
@@ -188,10 +193,10 @@ fn read_pieces<F: Families>(
     (total, Stopped::Allowance)
 }
 
-/// Whether a session's output may be read as far as its readers go: a command in front waits for a
-/// slow stdout, as it would without execd, and a family may wait for the readers of its events.
-fn may_pass<F: Families>(core: &Session, family: &F, cx: &Cx<F>) -> bool {
-    cx.front_has_room(core.id) && family.may_read(core, cx)
+/// Whether a stream of a session may be read as far as its readers go: a command in front waits for
+/// a slow stdout, as it would without execd, and a family may wait for the readers of its events.
+fn may_pass<F: Families>(core: &Session, family: &F, source: Source, cx: &Cx<F>) -> bool {
+    cx.front_has_room(core.id, source) && family.may_read(core, cx)
 }
 
 /// Reads one piece of one stream: its bytes, or why there are none.
@@ -208,8 +213,14 @@ fn read_piece<F: Families>(
         core.output.hold(Hold::Log);
         return Err(Stopped::Log);
     }
-    if !regardless && !may_pass(core, family, cx) {
-        core.output.hold(Hold::Reader);
+    if !regardless && !may_pass(core, family, source, cx) {
+        if !family.may_read(core, cx) {
+            // Its reader has no room for either.
+            core.output.hold(Hold::Reader);
+        }
+        if let Some(stream) = core.stream(source) {
+            stream.hold(Hold::Reader);
+        }
         cx.queues.held_readers.insert(id);
         // The clocks of a run stand still from here on.
         cx.touch(core);
@@ -402,6 +413,7 @@ fn watch_input<F: Families>(core: &mut Session, fd: i32, watch: bool, cx: &Cx<F>
 
 /// Whether anything of a session can be read without waiting for an event.
 pub fn is_readable(core: &Session) -> bool {
-    let ready = core.output.ready || core.errors.as_ref().is_some_and(|one| one.ready);
-    ready && !core.output.is_held()
+    let reads = |one: &Output| one.ready && !one.is_held_for(Hold::Reader);
+    let ready = reads(&core.output) || core.errors.as_ref().is_some_and(reads);
+    ready && !core.output.is_held_for(Hold::Log)
 }

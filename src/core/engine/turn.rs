@@ -263,8 +263,8 @@ impl<F: Families> Engine<F> {
     }
 
     fn run_due(&mut self) {
-        for signal in std::mem::take(&mut self.reaping.terminations) {
-            self.take_termination(signal);
+        for came in std::mem::take(&mut self.reaping.terminations) {
+            self.take_termination(came);
         }
         while let Some(owner) = self.cx.deadlines.pop_due(self.cx.now_ns) {
             match owner {

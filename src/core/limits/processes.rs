@@ -1,5 +1,7 @@
 //! Bounds of what is read about processes and where their files lie.
 
+/// Processes named in the line that tells what the command of `execd run` has left running.
+pub const LEFT_NAMED: usize = 4;
 /// Processes named in a note, in detached, left or survivors.
 pub const NAMED_PROCESSES: usize = 16;
 /// Bytes of a command line read from /proc for such a name.

@@ -115,7 +115,8 @@ impl Session {
 
     /// While reading is held up, who holds the output can't be told.
     fn may_drain(&self) -> bool {
-        self.life.shell_gone() && !self.output.is_held()
+        let held = self.errors.as_ref().is_some_and(Output::is_held);
+        self.life.shell_gone() && !self.output.is_held() && !held
     }
 
     /// The pipes that its output is read from.

@@ -262,7 +262,7 @@ impl Ending {
     /// during it by one that died during it, and the next one sees him.
     fn is_believed(&mut self) -> bool {
         self.empty_looks += 1;
-        let free = self.whose.number == Number::Free;
+        let free = self.whose.is_over();
         let again = !self.whose.spares_detached() && self.empty_looks < 2;
         (free || self.empty_looks > EMPTY_LOOKS) && !again
     }

@@ -15,6 +15,9 @@ pub struct Facts {
     pub tty: bool,
     /// The leader's pid: also the kernel's session id of its members.
     pub pid: i32,
+    /// The kernel session that is execd's own too, where the leader has not left it (`execd run` on
+    /// our terminal): then no kernel session has the leader's number.
+    pub joins: Option<i32>,
     /// A lower bound of the leader's start time in clock ticks since boot.
     pub start_ticks: u64,
     /// The mark that all its processes have, where the session's end takes along what has left the

@@ -1,18 +1,22 @@
 //! Who belongs to a session (architecture.md, Ending a session): the processes that have its number
 //! in the kernel, and those that have left it by setsid. Signals nobody: that is `ending`.
 
-use super::census::{Lookout, descendants};
+use super::census::{Census, Lookout, descendants};
 use crate::pure::process::run_mark::RunMark;
 use crate::pure::sorted::SortedSet;
 use crate::sys::host;
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::run_limit;
+use crate::sys::tree::Orphans;
 
 /// Those whose end a session's end is.
 #[derive(Clone, Debug)]
 pub struct Members {
-    /// The kernel session id that members have.
+    /// The leader's pid, and the kernel session id that members have.
     pub sid: i32,
+    /// The kernel session of execd that members are in instead: there they are those that descend
+    /// from execd, to which what their parents leave behind comes (PR_SET_CHILD_SUBREAPER).
+    pub joined: Option<i32>,
     /// No member started before the leader did (clock ticks since boot).
     pub start_ticks: u64,
     /// What became of the number `sid`.
@@ -54,7 +58,8 @@ impl Number {
 impl Members {
     /// The session that members are in, while there can be any.
     pub fn members_sid(&self) -> Option<i32> {
-        (self.number.now(self.sid) != Number::Free).then_some(self.sid)
+        let has_number = || self.number.now(self.sid) != Number::Free;
+        self.joined.or_else(|| has_number().then_some(self.sid))
     }
 
     /// Who may be a member, by pid, each with the kernel session that the census saw it in. None:
@@ -65,22 +70,24 @@ impl Members {
         lookout: &mut Lookout,
         ours: &impl Fn(i32) -> bool,
     ) -> Result<Option<Vec<(i32, i32)>>, i32> {
-        let sid = Some(self.sid).filter(|_| self.number != Number::Free);
-        if sid.is_none() && self.spares_detached() {
+        if self.is_over() && self.spares_detached() {
             return Ok(Some(Vec::new()));
         }
+        let sid = self.joined.or((self.number != Number::Free).then_some(self.sid));
         let Some(census) = lookout.since(turn)? else { return Ok(None) };
-        let members =
-            sid.into_iter().flat_map(|sid| census.pids_of(sid).map(move |pid| (pid, sid)));
-        let mut found: Vec<(i32, i32)> = members.collect();
+        let mut found: Vec<(i32, i32)> = match (self.joined, sid) {
+            (Some(_), _) => self.living(census).iter().map(|one| (one.pid, one.sid)).collect(),
+            (None, Some(sid)) => census.pids_of(sid).map(|pid| (pid, sid)).collect(),
+            (None, None) => Vec::new(),
+        };
         if self.spares_detached() {
             return Ok(Some(found));
         }
         let execd = host::pid();
-        let others = census.others(|sid| sid == self.sid || ours(sid));
+        let others = census.others(|other| Some(other) == sid || ours(other));
         // Where nobody's parent is told, the mark alone tells.
         let is_orphan = |one: &&ProcStat| one.ppid == execd || !one.has_start();
-        let orphans = others.iter().filter(is_orphan).filter(|one| one.sid != self.sid);
+        let orphans = others.iter().filter(is_orphan).filter(|one| Some(one.sid) != sid);
         let marked: SortedSet<i32> =
             orphans.filter(|one| self.has_marked(one.pid)).map(|one| one.pid).collect();
         let roots = found.iter().map(|one| one.0);
@@ -101,12 +108,34 @@ impl Members {
         run_limit::of(pid).is_some_and(|limit| mark.is_on(limit))
     }
 
+    /// Whether nobody is left in the members' kernel session: the leader was reaped, and so was all
+    /// that came to execd. False where that cannot be told.
+    pub fn is_over(&self) -> bool {
+        match self.joined {
+            None => self.number == Number::Free,
+            // Nothing leaves the list while it is read: only execd itself reaps its children.
+            Some(own) => {
+                let children = Orphans::read(|_| false);
+                children.are_all() && children.of(own).next().is_none()
+            }
+        }
+    }
+
+    /// The members in their kernel session that live, as a census has seen them.
+    pub fn living(&self, census: &Census) -> Vec<ProcStat> {
+        let all = census.living(self.joined.unwrap_or(self.sid));
+        match self.joined {
+            Some(_) => descendants(&all, [host::pid()], |_| false),
+            None => all,
+        }
+    }
+
     /// Whether no member lives; false where it cannot be told.
     pub fn is_gone(&self, lookout: &mut Lookout, ours: &impl Fn(i32) -> bool) -> bool {
         let number = self.number.now(self.sid);
         if self.spares_detached() {
             // Who is dead but not reaped has the number too: the reaping asks again.
-            return number == Number::Free;
+            return Self { number, ..self.clone() }.is_over();
         }
         let (turn, now) = (lookout.turn(), Self { number, ..self.clone() });
         let found = lookout.at_once().is_ok().then(|| now.candidates(turn, lookout, ours));

@@ -399,6 +399,7 @@ impl Session {
         let takes = self.ways.whole || kill_detached;
         Members {
             sid: self.facts.pid,
+            joined: self.facts.joins,
             start_ticks: self.facts.start_ticks,
             number: self.number,
             detached: if takes { Detached::Taken(mark) } else { Detached::Spared },

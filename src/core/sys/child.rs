@@ -15,6 +15,8 @@ pub struct Peek {
     pub pid: i32,
     /// What happened.
     pub event: Event,
+    /// The signal that ended, stopped or continued it, or its exit code.
+    pub status: i32,
 }
 
 /// An event of a child.
@@ -101,7 +103,8 @@ pub fn peek_any() -> Result<Option<Peek>, i32> {
         _ => Event::Ended,
     };
     // SAFETY: waitid filled in the SIGCHLD fields.
-    Ok(Some(Peek { pid: unsafe { info.si_pid() }, event }))
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    Ok(Some(Peek { pid, event, status }))
 }
 
 fn status_of(info: &libc::siginfo_t) -> ExitStatus {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::io::done;
+use crate::limits::FDS_LOW;
 
 /// Our process id.
 pub fn pid() -> i32 {
@@ -76,6 +77,13 @@ pub fn file_limit() -> FileLimit {
     // SAFETY: getrlimit writes the rlimit that it is given.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     FileLimit { original: limit, raised: limit.rlim_cur }
+}
+
+impl FileLimit {
+    /// Whether there are so few descriptors that execd does without those that only spare work.
+    pub fn is_low(&self) -> bool {
+        self.original.rlim_max < FDS_LOW
+    }
 }
 
 /// Raises the soft limit of open files to the hard one (architecture.md, Starting a child).

@@ -52,6 +52,7 @@ pub mod clock;
 pub mod doing;
 pub mod errno;
 pub mod few_fds;
+pub mod given;
 pub mod host;
 pub mod index_files;
 pub mod io;

@@ -7,7 +7,7 @@ use super::io::{self, errno, errno_of};
 use super::proc_view::{self, Numbers, View};
 use super::{child, clock, pidfd, poll};
 use crate::limits::{ENVIRON_BYTES, NS_PER_S};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, ReadDir};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -130,12 +130,19 @@ thread_local! {
     /// Descriptors set aside: when sessions have used up all others, processes can still be
     /// looked at and ended.
     static SPARES: RefCell<Vec<File>> = const { RefCell::new(Vec::new()) };
+    /// How many are set aside.
+    static SPARE_COUNT: Cell<usize> = const { Cell::new(SPARE_FDS) };
+}
+
+/// Sets one descriptor aside, when a look at processes first needs it, and no more.
+pub fn spare_late() {
+    SPARE_COUNT.set(1);
 }
 
 /// Sets descriptors aside, as far as there are any.
 pub fn hold_spares() {
     SPARES.with_borrow_mut(|spares| {
-        while spares.len() < SPARE_FDS {
+        while spares.len() < SPARE_COUNT.get() {
             let Ok(spare) = File::open("/dev/null") else { return };
             spares.push(spare);
         }

@@ -101,6 +101,20 @@ pub(super) fn take_as_terminal(slave: RawFd) -> Result<(), i32> {
     done(unsafe { libc::ioctl(slave, libc::TIOCSCTTY, 0) })
 }
 
+/// The size of our own terminal: of the first of stdout, stdin and stderr that is one.
+pub fn own_size() -> Option<Size> {
+    [1, 0, 2].into_iter().find_map(size_of)
+}
+
+/// Gives the terminal behind `slave` the modes of the one behind `ours`, where that is one: the
+/// keys that edit a line and end it stay those that people know.
+pub fn like(slave: RawFd, ours: RawFd) {
+    if let Ok(modes) = modes(ours) {
+        // A refusal leaves the modes that every new terminal has.
+        let _ = set_modes(slave, &modes);
+    }
+}
+
 /// The size of the terminal behind `fd`, where it is one and has a size.
 pub fn size_of(fd: RawFd) -> Option<Size> {
     let mut size = MaybeUninit::<libc::winsize>::zeroed();

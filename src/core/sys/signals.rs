@@ -97,10 +97,15 @@ pub fn ignored() -> Vec<i32> {
 
 /// Sets the default action of `signal` (async-signal-safe: also used between clone and exec).
 pub(super) fn set_default(signal: i32) {
-    let default: KernelAction = [libc::SIG_DFL, 0, 0, 0];
+    set_action(signal, libc::SIG_DFL);
+}
+
+/// Sets SIG_DFL or SIG_IGN as the action of `signal` (async-signal-safe, as above).
+pub(super) fn set_action(signal: i32, action: libc::sighandler_t) {
+    let action: KernelAction = [action, 0, 0, 0];
     let nothing: *mut KernelAction = std::ptr::null_mut();
-    let place = &raw const default;
-    // SAFETY: SIG_DFL needs no handler; an invalid number is refused without effect.
+    let place = &raw const action;
+    // SAFETY: neither of both needs a handler; an invalid number is refused without effect.
     unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, place, nothing, KERNEL_SET_BYTES) };
 }
 
@@ -124,6 +129,16 @@ pub fn stop_self() {
 pub fn ignore(signal: i32) {
     // SAFETY: SIG_IGN needs no handler.
     unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// A signal that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// Its number.
+    pub number: i32,
+    /// The kernel sent it, for a key or a change of the terminal, and so to all of the terminal's
+    /// foreground process group; else a process sent it.
+    pub by_kernel: bool,
 }
 
 /// A signalfd on [`WATCHED`], which are blocked from here on.
@@ -167,13 +182,21 @@ impl SignalFd {
 
     /// The number of the next signal that came, if any.
     pub fn next(&self) -> Option<i32> {
+        self.next_told().map(|came| came.number)
+    }
+
+    /// The next signal that came, if any.
+    pub fn next_told(&self) -> Option<Came> {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut record = [0; SIZE];
         match io::read(self.fd(), &mut record) {
-            // ssi_signo is the record's first field, a native u32 (signalfd(2)).
+            // The record begins with ssi_signo, ssi_errno and ssi_code, native numbers of 32 bits
+            // each (signalfd(2)).
             Io::Moved(SIZE) => {
                 let number = u32::from_ne_bytes([record[0], record[1], record[2], record[3]]);
-                i32::try_from(number).ok()
+                let code = i32::from_ne_bytes([record[8], record[9], record[10], record[11]]);
+                let by_kernel = code == libc::SI_KERNEL;
+                i32::try_from(number).ok().map(|number| Came { number, by_kernel })
             }
             _ => None,
         }

@@ -72,7 +72,7 @@ impl Spawner {
         let ignored = signals::ignored();
         let mut spawner = Self { stack, ignored, file_limit, shares_memory: false, places: None };
         spawner.shares_memory = allow_vfork && spawner.probe();
-        if spawner.shares_memory {
+        if spawner.shares_memory && !file_limit.is_low() {
             spawner.places = Places::open().filter(|places| spawner.unshares(places));
         }
         Ok(spawner)
@@ -145,7 +145,8 @@ impl Spawner {
         };
         let (argv, envp) = (pointers(plan.argv), pointers(plan.envp));
         let shares = self.shares_memory && !plan.apart;
-        let places = self.places.as_ref().filter(|_| shares);
+        // Who keeps the descriptors that we were handed gets a copy of the whole table.
+        let places = self.places.as_ref().filter(|_| shares && !plan.as_given);
         let report = if shares { None } else { Some(io::pipe().map_err(at_clone)?) };
         let order = Order {
             argv: argv.as_ptr(),

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use super::pty;
 use crate::limits::TYPED_BACK_BYTES;
 
-/// The terminal that is to be put back, and how it was.
-static CHANGED: Mutex<Option<(RawFd, libc::termios)>> = Mutex::new(None);
+/// The terminal that is to be put back, how it was, and how it is.
+static CHANGED: Mutex<Option<(RawFd, libc::termios, libc::termios)>> = Mutex::new(None);
 
 /// How a terminal's keys are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,6 @@ pub enum Keys {
     Raw,
     /// Whole lines, edited and echoed by the terminal; Ctrl-\ is a byte like any other.
     Lines,
-    /// Whole lines, edited by the terminal, which does not echo them: somebody else does.
-    Unseen,
 }
 
 /// A terminal in another mode, until this is dropped. A panic puts it back too.
@@ -36,9 +34,33 @@ impl std::fmt::Debug for Changed {
 fn put_back() {
     // Whoever panicked while it was locked has not changed it: there is nothing that could.
     let mut changed = CHANGED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some((fd, before)) = changed.take() {
+    if let Some((fd, before, _)) = changed.take() {
         // A terminal that is gone needs nothing.
         let _ = pty::set_modes(fd, &before);
+    }
+}
+
+/// The terminal that is changed, how it was and how it is; `None` where none is.
+fn changed() -> Option<(RawFd, libc::termios, libc::termios)> {
+    *CHANGED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Does something, a stop say, with the terminal as it was; where none is changed, just does it.
+pub fn given_back(what: impl FnOnce()) {
+    if let Some((fd, before, _)) = changed() {
+        // A terminal that is gone needs nothing.
+        let _ = pty::set_modes(fd, &before);
+    }
+    what();
+    take_again();
+}
+
+/// Changes the terminal once more where it is to be changed: while we were stopped, it was somebody
+/// else's.
+pub fn take_again() {
+    if let Some((fd, _, now)) = changed() {
+        // A terminal that is gone says so when it is read.
+        let _ = pty::set_modes(fd, &now);
     }
 }
 
@@ -51,11 +73,10 @@ impl Changed {
             // SAFETY: cfmakeraw changes the termios that it is given.
             Keys::Raw => unsafe { libc::cfmakeraw(&raw mut now) },
             Keys::Lines => now.c_cc[libc::VQUIT] = libc::_POSIX_VDISABLE,
-            Keys::Unseen => now.c_lflag &= !libc::ECHO,
         }
         {
             let mut changed = CHANGED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            *changed = Some((fd, before));
+            *changed = Some((fd, before, now));
         }
         // The place of a panic is still told, on a terminal that can show it.
         let tell = std::panic::take_hook();
@@ -110,7 +131,7 @@ mod tests {
         let (_master, slave) = pty::open(Size { cols: 80, rows: 24 }).unwrap();
         let fd = slave.as_raw_fd();
         let before = modes(fd);
-        for keys in [Keys::Raw, Keys::Lines, Keys::Unseen] {
+        for keys in [Keys::Raw, Keys::Lines] {
             let changed = Changed::new(fd, keys).unwrap();
             assert_ne!(modes(fd), before);
             drop(changed);

@@ -32,6 +32,11 @@ impl Orphans {
         Self { by_sid, complete: true }
     }
 
+    /// Whether these are all of them: /proc has lists of children, and hides none.
+    pub fn are_all(&self) -> bool {
+        self.complete
+    }
+
     /// Those of a session, by pid.
     pub fn of(&self, sid: i32) -> impl Iterator<Item = i32> {
         let from = self.by_sid.partition_point(|one| one.0 < sid);

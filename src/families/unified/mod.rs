@@ -158,7 +158,7 @@ impl Family for Unified {
             }
             cx.clients.reply(&pending, &report);
         } else {
-            let takes = takes_output && !takes_nothing(&wait, why);
+            let takes = takes_output && !takes_nothing(&wait, why) && !cx.passes_on(core.id);
             let mut report = exec_report(core, &wait, why, takes, cx);
             // Where an end is an event before the output is over, the note tells it.
             let noted = core.noted.end && core.life.shell_gone();

@@ -21,6 +21,7 @@ use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::{Listing, Ticket};
 use crate::sys::errno::errno_text;
 use crate::sys::proc_view::{self, View};
+use crate::sys::signals::Came;
 
 impl<F: Families> Engine<F> {
     /// Begins the end. Once begun, only a signal changes it: it means SIGKILL now.
@@ -31,6 +32,8 @@ impl<F: Families> Engine<F> {
             return;
         }
         cx.debug(format_args!("closing: {cause:?}"));
+        self.note_background();
+        let cx = &mut self.cx;
         let live = self.sessions.iter().filter(|one| !one.core.life.finished());
         let ended = live.map(|one| {
             let facts = &one.core.facts;
@@ -102,11 +105,11 @@ impl<F: Families> Engine<F> {
     }
 
     /// A signal that ends execd was read.
-    pub(crate) fn take_termination(&mut self, signal: i32) {
-        if self.pass_signal(signal) {
+    pub(crate) fn take_termination(&mut self, came: Came) {
+        if self.pass_signal(came) {
             return;
         }
-        self.close(Cause::Signal(signal), None);
+        self.close(Cause::Signal(came.number), None);
     }
 
     /// Step: notices that execd is to end, and moves the end along. Gives the exit status when
@@ -119,6 +122,7 @@ impl<F: Families> Engine<F> {
         }
         if self.cx.front.is_some() {
             self.look_at_front_readers(failed.is_some());
+            self.look_at_background();
         } else if self.cx.clients.stdin.reader_gone {
             self.close(Cause::ReaderGone, None);
         } else if self.cx.closing.is_none()

@@ -284,9 +284,12 @@ impl<F: Families> Cx<F> {
 
     /// The members of a session that live, for people: none where it cannot be told.
     pub fn living(&self, members: &Members) -> Vec<ProcStat> {
-        let Some(sid) = members.members_sid() else { return Vec::new() };
+        if members.members_sid().is_none() {
+            return Vec::new();
+        }
         let mut lookout = self.lookout.borrow_mut();
-        let mut found = lookout.at_once().map_or_else(|_| Vec::new(), |census| census.living(sid));
+        let census = lookout.at_once();
+        let mut found = census.map_or_else(|_| Vec::new(), |census| members.living(census));
         found.retain(|one| one.start_ticks >= members.start_ticks);
         found
     }
@@ -297,8 +300,12 @@ impl<F: Families> Cx<F> {
         let mut lookout = self.lookout.borrow_mut();
         let looks = Rc::clone(&lookout.looks);
         let Ok(census) = lookout.at_once() else { return Vec::new() };
-        let sid = self.members_of(core).members_sid();
-        let members: Vec<i32> = sid.into_iter().flat_map(|sid| census.pids_of(sid)).collect();
+        let whose = self.members_of(core);
+        let sid = whose.members_sid();
+        let members: Vec<i32> = match whose.joined {
+            None => sid.into_iter().flat_map(|sid| census.pids_of(sid)).collect(),
+            Some(_) => whose.living(census).iter().map(|one| one.pid).collect(),
+        };
         let others = census.others(|sid| self.leaders.contains_key(&sid));
         let others: Vec<ProcStat> =
             others.iter().copied().filter(|one| !members.contains(&one.pid)).collect();

@@ -7,40 +7,82 @@ use crate::engine::contract::Families;
 use crate::engine::ledger::kept::By;
 use crate::limits::{INTERRUPT_AGAIN_MS, NEVER_ESCALATES_MS, NS_PER_MS};
 use crate::pure::process::killed::KilledBy;
+use crate::session::{Session, SessionId};
 use crate::sys::signals::{
-    self, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGWINCH,
+    self, Came, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGWINCH,
 };
-use crate::sys::{doing, pidfd, pty};
+use crate::sys::{doing, given, pidfd, proc, pty, terminal};
+
+/// The state of a process that a signal has stopped, as /proc has it.
+const STOPPED: u8 = b'T';
+
+/// Sends a signal to the command's leader. A refusal leaves the command as it is: so would kill(1).
+fn signal_leader(core: &Session, signal: i32) {
+    if let Some(leader) = &core.pidfd {
+        let _ = pidfd::signal(leader.as_raw_fd(), signal);
+    }
+}
+
+/// Sends a signal to the command: to the foreground process group of its own terminal, else to the
+/// group that it leads; to the leader alone where its group is also that of execd and of whatever
+/// else stands in the same pipeline of a shell.
+fn signal_command(core: &Session, signal: i32) {
+    if core.facts.joins.is_some() {
+        return signal_leader(core, signal);
+    }
+    let master = core.output.fd().filter(|_| core.facts.tty);
+    signals::signal_group(master.and_then(doing::foreground).unwrap_or(core.facts.pid), signal);
+}
+
+/// Gives the command's own terminal, where it has one, the size that ours has.
+pub(super) fn resize(core: &Session) {
+    let master = core.output.fd().filter(|_| core.facts.tty);
+    if let (Some(master), Some(size)) = (master, pty::own_size()) {
+        // The kernel tells the command; a terminal that is gone needs no size.
+        let _ = pty::set_size(master, size);
+    }
+}
+
+/// Whether our terminal, whose foreground process group the command is in too, has sent the signal
+/// to the command already. A terminal that is gone tells the leader of its session alone.
+fn has_got(core: &Session, came: Came) -> bool {
+    let alone = came.number == SIGHUP && given::leads_session();
+    core.facts.joins.is_some() && came.by_kernel && !alone
+}
 
 impl<F: Families> Engine<F> {
     /// Passes a signal on to the command in front. False: there is none that runs, and the signal
     /// is execd's own.
-    pub(in crate::engine) fn pass_signal(&mut self, signal: i32) -> bool {
-        let cx = &mut self.cx;
+    pub(in crate::engine) fn pass_signal(&mut self, came: Came) -> bool {
+        let (cx, signal) = (&mut self.cx, came.number);
         let Some(front) = &mut cx.front else { return false };
         let ends = [SIGTERM, SIGINT, SIGHUP].contains(&signal);
         if cx.closing.is_some() {
             // What asks for no end does not hurry it either.
             return !ends;
         }
-        if ends && !signals::is_ignored(signal) {
+        let ignored = signals::is_ignored(signal);
+        if ends && !ignored {
             // Also a command that ends by this may leave output that nobody takes.
             front.ask_to_end(signal);
         }
+        let kept = front.spec.keeps_background;
         let entry = self.sessions.get_mut(front.session);
         let Some(entry) = entry.filter(|one| one.core.status().is_none()) else {
+            if signal == SIGTSTP && kept {
+                // The shell that waits for execd gets its terminal back.
+                signals::stop_self();
+            }
             // The command has ended, and its end is told in a moment, unless nobody takes its
-            // output: then the signal is execd's own.
-            let written = cx.clients.stdin.outbox.is_empty() && front.unsent_errors() == 0;
-            return written || !ends;
+            // output, or execd waits for what it has left: then the signal is execd's own.
+            let stuck = cx.clients.stdin.is_stuck() || front.has_stuck_errors();
+            return !ends || (!stuck && !kept) || (kept && ignored);
         };
         // Under nohup(1) say, or behind `&` of a shell.
-        if signals::is_ignored(signal) {
+        if ignored {
             return true;
         }
         let core = &mut entry.core;
-        let master = core.output.fd().filter(|_| core.facts.tty);
-        let group = master.and_then(doing::foreground).unwrap_or(core.facts.pid);
         match signal {
             SIGINT => {
                 let (count, last_ns) = front.interrupts;
@@ -49,30 +91,50 @@ impl<F: Families> Engine<F> {
                 front.interrupts = (count, cx.now_ns);
                 let by = By::from(KilledBy::Shutdown);
                 match count {
-                    1 => signals::signal_group(group, SIGINT),
+                    1 if has_got(core, came) => {}
+                    1 => signal_command(core, SIGINT),
                     2 => cx.begin_ending(core, SIGTERM, NEVER_ESCALATES_MS, by),
                     _ => cx.begin_ending(core, SIGKILL, 0, by),
                 }
             }
+            // Who shares our terminal stops as it likes, and execd behind it: see front_stopped.
+            SIGTSTP if core.facts.joins.is_some() => {
+                if !has_got(core, came) {
+                    signal_leader(core, SIGTSTP);
+                }
+            }
             SIGTSTP => {
                 // Whoever leads a kernel session of its own is not stopped by SIGTSTP (setpgid(2)).
-                signals::signal_group(group, SIGSTOP);
-                signals::stop_self();
+                signal_command(core, SIGSTOP);
+                terminal::given_back(signals::stop_self);
+                resize(core);
             }
-            SIGWINCH if master.is_some() => {
-                if let (Some(master), Some(size)) = (master, pty::size_of(1)) {
-                    // The kernel tells the command; a terminal that is gone needs no size.
-                    let _ = pty::set_size(master, size);
+            SIGWINCH if core.facts.tty => resize(core),
+            SIGCONT => {
+                // A shell that has let execd go on has told the command, where both are in one
+                // group; and it has set the terminal as it likes it.
+                terminal::take_again();
+                let stopped = || proc::stat(core.facts.pid).is_some_and(|one| one.state == STOPPED);
+                if core.facts.joins.is_none() || stopped() {
+                    signal_command(core, SIGCONT);
                 }
             }
-            SIGCONT | SIGHUP | SIGQUIT | SIGWINCH => signals::signal_group(group, signal),
-            _ => {
-                if let Some(leader) = &core.pidfd {
-                    // A refusal leaves the command as it is: so would kill(1).
-                    let _ = pidfd::signal(leader.as_raw_fd(), signal);
-                }
-            }
+            _ if has_got(core, came) => {}
+            SIGHUP | SIGQUIT | SIGWINCH => signal_command(core, signal),
+            _ => signal_leader(core, signal),
         }
         true
+    }
+
+    /// The leader of a session was stopped by `signal`. Where Ctrl-Z has stopped the command in
+    /// front on our own terminal, execd stops too: the shell that waits for it goes on then. A stop
+    /// by another signal is one that somebody means for the command alone, or has reached execd as
+    /// well.
+    pub(in crate::engine) fn front_stopped(&mut self, id: SessionId, signal: i32) {
+        let ours = self.cx.front.as_ref().is_some_and(|front| front.session == id);
+        let joins = || self.sessions.get(id).is_some_and(|one| one.core.facts.joins.is_some());
+        if signal == SIGTSTP && ours && joins() {
+            signals::stop_self();
+        }
     }
 }

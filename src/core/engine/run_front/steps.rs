@@ -1,10 +1,12 @@
 //! The command in front: started, given what stdin brings, its output passed on, its end made
 //! execd's. What a person is told of the end is left to `cli/run.rs`.
 
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
 use mio::Interest;
 
+use super::passed::resize;
 use super::{FrontSpec, RunFront};
 use crate::engine::client::Client;
 use crate::engine::clients::STDIN_CLIENT;
@@ -22,6 +24,7 @@ use crate::session::report::ExecReport;
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{ClientId, Session, SessionId};
 use crate::sys::errno::errno_text;
+use crate::sys::given;
 use crate::sys::io::{self, Io};
 use crate::sys::stdio::Channel;
 use crate::wire::RequestId;
@@ -61,8 +64,13 @@ impl<F: Families> Engine<F> {
         self.cx.clients.stdin.quiet = true;
         let own = |what: &str, errno| (format!("{what}: {}", errno_text(errno)), EXIT_OWN_FAILURE);
         self.signals.widen().map_err(|errno| own("signalfd", errno))?;
-        let errors =
-            if launch.split { Some(self.errors().map_err(|e| own("stderr", e))?) } else { None };
+        let null = Rc::new(io::dev_null().map_err(|errno| own("/dev/null", errno))?);
+        let errors = launch.split.then(|| self.errors(&null)).transpose();
+        let errors = errors.map_err(|errno| own("stderr", errno))?;
+        let feeds_terminal = launch.tty.is_some();
+        if !feeds_terminal {
+            self.leave_stdin(&null);
+        }
         let session = self.launch(launch).map_err(|failure| {
             let status = status_of_failure(&failure);
             (failure, status)
@@ -72,27 +80,29 @@ impl<F: Families> Engine<F> {
             self.sessions.register(&mut entry.core, &mut self.cx);
             self.sessions.put(entry);
         }
-        let feeds_terminal = launch.tty.is_some();
+        given::let_go();
+        if !feeds_terminal {
+            given::let_go_of_stdin(null.as_raw_fd());
+        }
         let began_ns = self.cx.now_ns;
         self.cx.front = Some(RunFront {
             session,
             spec,
             feeds_terminal,
+            last_fed: b'\n',
             errors,
             began_ns,
             timed_out: None,
             interrupts: (0, 0),
             asked_to_end: None,
             report: None,
+            kept: None,
         });
-        let stdin = &mut self.cx.clients.stdin;
-        if !feeds_terminal {
-            // stdin is the command's own: we neither read nor watch it.
-            if let Some(fd) = stdin.input.poll_fd() {
-                self.cx.watch.remove(fd);
-            }
-            stdin.input_ready = false;
+        if let Some(entry) = self.sessions.get(session) {
+            // Our terminal may have changed before that could be told.
+            resize(&entry.core);
         }
+        let stdin = &mut self.cx.clients.stdin;
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         stdin.in_flight.insert(RequestId::null(), ticket);
@@ -104,9 +114,21 @@ impl<F: Families> Engine<F> {
         Ok(())
     }
 
-    /// stderr as a client that is only sent something. Errors: an errno.
-    fn errors(&self) -> Result<Client, i32> {
-        let input = Channel::of_connection(Rc::new(io::dev_null()?));
+    /// stdin is the command's own: execd neither reads nor watches it, and leaves its flags as they
+    /// were. `null` is /dev/null.
+    fn leave_stdin(&mut self, null: &Rc<OwnedFd>) {
+        let stdin = &mut self.cx.clients.stdin;
+        if let Some(fd) = stdin.input.poll_fd() {
+            self.cx.watch.remove(fd);
+        }
+        stdin.input_ready = false;
+        stdin.input = Channel::of_connection(Rc::clone(null));
+    }
+
+    /// stderr as a client that is only sent something: `null`, from which it reads nothing, is
+    /// /dev/null. Errors: an errno.
+    fn errors(&self, null: &Rc<OwnedFd>) -> Result<Client, i32> {
+        let input = Channel::of_connection(Rc::clone(null));
         let output = Channel::open(2)?;
         let mut client = Client::new(ERRORS_CLIENT, input, output, 0);
         client.output_watch = (ERRORS, Interest::PRIORITY, Interest::WRITABLE);
@@ -141,7 +163,7 @@ impl<F: Families> Engine<F> {
     /// end-of-file character.
     pub(in crate::engine) fn feed_front(&mut self) {
         let cx = &mut self.cx;
-        let Some(front) = cx.front.as_ref().filter(|front| front.feeds_terminal) else { return };
+        let Some(front) = cx.front.as_mut().filter(|front| front.feeds_terminal) else { return };
         let id = front.session;
         let Some(entry) = self.sessions.get_mut(id) else { return };
         let (input, stdin) = (&mut entry.core.input, &mut cx.clients.stdin);
@@ -155,7 +177,9 @@ impl<F: Families> Engine<F> {
             match stdin.input.read(&mut cx.reading.buffer) {
                 Io::Moved(bytes) => {
                     total += bytes;
-                    input.push(&cx.reading.buffer[..bytes]);
+                    let piece = &cx.reading.buffer[..bytes];
+                    front.last_fed = piece.last().copied().unwrap_or(front.last_fed);
+                    input.push(piece);
                 }
                 Io::WouldBlock => stdin.input_ready = false,
                 Io::Ended | Io::HungUp | Io::Failed(_) => {
@@ -168,7 +192,9 @@ impl<F: Families> Engine<F> {
             if stdin.input_ended
                 && let Some(chars) = entry.core.canonical_mode()
             {
-                entry.core.input.push(&[chars.eof]);
+                // Behind the beginning of a line the character only hands that over (termios(3)).
+                let times = if front.last_fed == b'\n' { 1 } else { 2 };
+                entry.core.input.push(&[chars.eof].repeat(times));
             }
             self.feed_now(id);
         }
@@ -193,14 +219,28 @@ impl<F: Families> Cx<F> {
         reader.outbox.push(&self.reading.buffer[..bytes]);
     }
 
-    /// Whether a session's output may be read as far as stdout and stderr go: the command in front
-    /// waits for a slow reader, as it would without execd.
-    pub(in crate::engine) fn front_has_room(&self, id: SessionId) -> bool {
+    /// Whether one stream of a session may be read as far as stdout or stderr goes, whichever gets
+    /// it: the command in front waits for the slow reader of one, as it would without execd, and
+    /// nobody waits for the reader of the other.
+    pub(in crate::engine) fn front_has_room(&self, id: SessionId, source: Source) -> bool {
         let Some(front) = self.front.as_ref().filter(|front| front.session == id) else {
             return true;
         };
-        let full = |one: &Client| one.outbox.len() > OUTBOX_HIGH_BYTES && !one.reader_gone;
-        !full(&self.clients.stdin) && !front.errors.as_ref().is_some_and(full)
+        let reader = match &front.errors {
+            Some(errors) if source == Source::Errors => errors,
+            _ => &self.clients.stdin,
+        };
+        reader.outbox.len() <= OUTBOX_HIGH_BYTES || reader.reader_gone
+    }
+
+    /// Whether a session's output was passed on as it came, so that no report tells it.
+    pub fn passes_on(&self, id: SessionId) -> bool {
+        self.front.as_ref().is_some_and(|front| front.session == id && !front.spec.collect)
+    }
+
+    /// Whether this is the session of the command in front.
+    pub(in crate::engine) fn is_front(&self, id: SessionId) -> bool {
+        self.front.as_ref().is_some_and(|front| front.session == id)
     }
 
     /// Writes what stderr takes.
@@ -237,9 +277,16 @@ impl<F: Families> Cx<F> {
             (report.exit_code, report.signal) = status_fields(core.status());
         }
         report.session_id = None;
-        if let Some(front) = &mut self.front {
-            front.report = Some(report);
+        // What holds the output is ended, or waited for: see background.rs.
+        report.note = None;
+        let Some(front) = &mut self.front else { return };
+        front.report = Some(report);
+        if front.spec.keeps_background && core.start.failure().is_none() && !timed_out {
+            front.kept = Some(status);
+            // The time that all of it may take goes on.
+            self.deadlines.set(Owner::Front, Some(self.now_ns));
+        } else {
+            self.effects.push(Effect::Close(Cause::Ran(status)));
         }
-        self.effects.push(Effect::Close(Cause::Ran(status)));
     }
 }

@@ -20,16 +20,19 @@ impl<F: Families> Engine<F> {
             self.close(Cause::Ran(EXIT_TIMEOUT), None);
             return;
         }
-        let Some(entry) = self.sessions.get_mut(front.session) else { return };
-        let core = &mut entry.core;
-        if core.status().is_some() {
+        let kept = front.kept.is_some();
+        let entry = self.sessions.get_mut(front.session);
+        let mut core = entry.map(|entry| &mut entry.core).filter(|core| core.status().is_none());
+        if core.is_none() && !kept {
             return;
         }
         let times = front.spec.times;
         let after = |since_ns: u64, ms: u64| since_ns.saturating_add(ms.saturating_mul(NS_PER_MS));
         let all = times.timeout_ms.map(|ms| (after(front.began_ns, ms), TimedOut::Timeout));
-        let written_ns = core.output_ns.max(front.began_ns);
-        let idle = times.idle_ms.map(|ms| (after(written_ns, ms), TimedOut::Idle));
+        let written_ns = core.as_ref().map_or(0, |core| core.output_ns).max(front.began_ns);
+        // What is left in the background may be silent for as long as it likes.
+        let idle =
+            times.idle_ms.filter(|_| !kept).map(|ms| (after(written_ns, ms), TimedOut::Idle));
         let first = all.into_iter().chain(idle).min_by_key(|(due_ns, _)| *due_ns);
         let Some((due_ns, why)) = first else { return };
         if due_ns > cx.now_ns {
@@ -37,6 +40,10 @@ impl<F: Families> Engine<F> {
             return;
         }
         front.timed_out = Some(why);
+        let Some(core) = &mut core else {
+            self.close(Cause::Ran(EXIT_TIMEOUT), None);
+            return;
+        };
         let give_up_ms = times.kill_after_ms.saturating_add(KILL_GIVE_UP_MS);
         cx.deadlines.set(Owner::Front, Some(after(cx.now_ns, give_up_ms)));
         let by = By::from(KilledBy::Timeout);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use super::plan::{Announcement, Plan, SpawnError, Step};
 use super::report::{self, Began, Report};
 use crate::sys::io::{self, Io, done, errno};
-use crate::sys::{few_fds, host, pty, run_limit, signals};
+use crate::sys::{few_fds, given, host, pty, run_limit, signals};
 
 /// The number that the report pipe has in a child: the first behind its standard descriptors.
 pub(super) const REPORT_FD: RawFd = 3;
@@ -117,11 +117,15 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
         order.announced.store(announce(announcement), Ordering::SeqCst);
     }
     // exec keeps what is ignored: Rust ignores SIGPIPE, nohup ignores SIGHUP.
-    for &signal in order.ignored {
-        signals::set_default(signal);
+    if plan.as_given {
+        given::restore_actions();
+    } else {
+        order.ignored.iter().for_each(|&signal| signals::set_default(signal));
     }
-    // SAFETY: setsid has no preconditions; a fresh child leads no group, so it succeeds.
-    done(unsafe { libc::setsid() }).map_err(|errno| (Step::Session, errno))?;
+    if !plan.joins {
+        // SAFETY: setsid has no preconditions; a fresh child leads no group, so it succeeds.
+        done(unsafe { libc::setsid() }).map_err(|errno| (Step::Session, errno))?;
+    }
     if plan.terminal {
         pty::take_as_terminal(plan.stdio[0]).map_err(|errno| (Step::Terminal, errno))?;
     }
@@ -134,7 +138,12 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
         // SAFETY: plain descriptor numbers.
         done(unsafe { libc::dup2(source, target) }).map_err(|errno| (Step::Stdio, errno))?;
     }
-    keep_only_stdio(order);
+    if plan.as_given {
+        // Our own descriptors are closed by exec.
+        given::close_what_was_closed(plan.terminal);
+    } else {
+        keep_only_stdio(order);
+    }
     // SAFETY: a live rlimit. A failure leaves the raised limit, which harms nobody.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, order.limit) };
     if let Some(limit) = plan.run_limit {
@@ -148,8 +157,14 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
             return Err((Step::Session, libc::ESRCH));
         }
     }
-    // SAFETY: a live set; the old mask is not asked for.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const order.no_signals, ptr::null_mut()) };
+    if plan.as_given {
+        given::restore_mask();
+    } else {
+        // SAFETY: a live set; the old mask is not asked for.
+        unsafe {
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const order.no_signals, ptr::null_mut())
+        };
+    }
     order.tell(Report::Prepared);
     Ok(())
 }

@@ -73,6 +73,12 @@ pub struct Plan<'a> {
     pub cwd: Option<&'a CStr>,
     /// The descriptors that become its 0, 1 and 2; either those very numbers or above 2.
     pub stdio: [RawFd; 3],
+    /// It stays in our kernel session and process group, and has our controlling terminal; else it
+    /// leads a session of its own.
+    pub joins: bool,
+    /// It is treated as env(1) treats a command: signals are ignored and blocked as they were when
+    /// execd began, and the descriptors that execd was handed stay open.
+    pub as_given: bool,
     /// Its stdin is a PTY's slave and becomes its controlling terminal.
     pub terminal: bool,
     /// The kernel kills it when we end (PR_SET_PDEATHSIG, SIGKILL).
@@ -99,6 +105,8 @@ impl<'a> Plan<'a> {
             envp,
             cwd: None,
             stdio,
+            joins: false,
+            as_given: false,
             terminal: false,
             die_with_us: false,
             run_limit: None,
