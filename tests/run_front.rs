@@ -248,8 +248,8 @@ fn difference(case: &Case) -> Option<String> {
     })
 }
 
-/// rule: protocol.md, From a shell: `execd run` gives stdout to stdout and stderr to stderr as they
-///   come, byte for byte
+/// rule: protocol.md, From a shell: `execd run` gives stdout to stdout and stderr to stderr as
+///   they come, byte for byte
 /// rule: protocol.md, From a shell: The exit status of `execd run` is the command's; 128 plus the
 ///   number after a signal
 #[test]
@@ -313,8 +313,8 @@ fn what_is_no_end_of_a_command_has_a_status_of_its_own() {
     }
 }
 
-/// rule: protocol.md, From a shell: Output of the command that cannot be written is said on stderr,
-///   and ends the command: exit status 125
+/// rule: protocol.md, From a shell: Output of the command that cannot be written is said on
+///   stderr, and ends the command: exit status 125
 /// rule: protocol.md, From a shell: `execd run` refuses to start with stdout or stderr closed
 #[test]
 fn output_that_cannot_be_written_is_a_failure() {
@@ -431,8 +431,8 @@ fn trapping(dir: &TempDir) -> (Child, impl Iterator<Item = String>) {
 
 /// rule: protocol.md, From a shell: SIGTERM, SIGUSR1 and SIGUSR2 are passed on to the command as
 ///   themselves, SIGHUP, SIGQUIT and SIGWINCH to its process group
-/// rule: protocol.md, From a shell: a second one within 2 s sends SIGTERM to all of it, a third one
-///   SIGKILL
+/// rule: protocol.md, From a shell: a second one within 2 s sends SIGTERM to all of it, a third
+///   one SIGKILL
 #[test]
 fn signals_are_passed_on_as_themselves_and_ctrl_c_insists() {
     let dir = directory();
@@ -485,8 +485,8 @@ fn a_stop_stops_the_command_and_it_goes_on() {
 
 // ---- What is left in the background -----------------------------------------------------
 
-/// rule: protocol.md, From a shell: What the command leaves in the background is ended with it, and
-///   named in a line on stderr
+/// rule: protocol.md, From a shell: What the command leaves in the background is ended with it,
+///   and named in a line on stderr
 #[test]
 fn what_is_left_in_the_background_is_ended_and_said_in_one_line() {
     let code = "sleep 4733 >/dev/null 2>&1 & echo $!; exit 3";
@@ -516,8 +516,8 @@ fn what_is_left_in_the_background_is_ended_and_said_in_one_line() {
     }
 }
 
-/// rule: protocol.md, From a shell: `--keep-background` lets it be: execd stays until all of it has
-///   ended, and passes its output on
+/// rule: protocol.md, From a shell: `--keep-background` lets it be: execd stays until all of it
+///   has ended, and passes its output on
 #[test]
 fn what_is_left_in_the_background_may_go_on() {
     let dir = directory();
@@ -560,8 +560,8 @@ fn what_is_left_in_the_background_may_go_on() {
 
 // ---- Readers, descriptors ---------------------------------------------------------------
 
-/// rule: protocol.md, From a shell: A reader that is slow on one holds up what writes there, and not
-///   the other
+/// rule: protocol.md, From a shell: A reader that is slow on one holds up what writes there, and
+///   not the other
 #[test]
 fn a_slow_reader_of_one_does_not_hold_the_other() {
     let dir = directory();
@@ -585,8 +585,8 @@ fn a_slow_reader_of_one_does_not_hold_the_other() {
     }
 }
 
-/// rule: protocol.md, From a shell: One command needs few descriptors: `ulimit -n 16` is enough, and
-///   nothing is said of it
+/// rule: protocol.md, From a shell: One command needs few descriptors: `ulimit -n 16` is enough,
+///   and nothing is said of it
 #[test]
 fn one_command_runs_with_few_descriptors() {
     let dir = directory();

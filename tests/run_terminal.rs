@@ -189,9 +189,9 @@ fn outcome(program: &str, words: &[&str], (code, typed): &Case) -> (i32, String)
     (status, String::from_utf8_lossy(&terminal.seen).into_owned())
 }
 
-/// rule: protocol.md, From a shell: Without `-t` the command has execd's controlling terminal, where
-///   there is one, and is in its session and process group: it may ask on /dev/tty, and keys reach
-///   it as without execd
+/// rule: protocol.md, From a shell: Without `-t` the command has execd's controlling terminal,
+///   where there is one, and is in its session and process group: it may ask on /dev/tty, and keys
+///   reach it as without execd
 /// rule: protocol.md, From a shell: `-t` runs the command on a terminal of its own: what it writes
 ///   there reaches ours byte for byte, keys reach it as bytes
 #[test]
@@ -223,8 +223,8 @@ fn at_a_terminal_programs_write_and_end_as_by_env() {
 
 // ---- Keys, jobs, sizes ------------------------------------------------------------------
 
-/// rule: protocol.md, From a shell: a Ctrl-C of the terminal has reached the command already, and is
-///   not sent a second time
+/// rule: protocol.md, From a shell: a Ctrl-C of the terminal has reached the command already, and
+///   is not sent a second time
 #[test]
 fn a_key_reaches_the_command_once() {
     let code = "trap 'echo int' INT; trap 'echo term; exit 6' TERM; trap 'echo winch' WINCH; \
@@ -242,7 +242,8 @@ fn a_key_reaches_the_command_once() {
     assert!(!String::from_utf8_lossy(&terminal.seen).contains("winch"));
 }
 
-/// rule: protocol.md, From a shell: Ctrl-Z at a shell's terminal stops both, and `fg` lets both go on
+/// rule: protocol.md, From a shell: Ctrl-Z at a shell's terminal stops both, and `fg` lets both go
+///   on
 #[test]
 fn a_job_of_a_shell_stops_and_goes_on() {
     let mut shell = Terminal::shell();
@@ -264,6 +265,7 @@ fn a_job_of_a_shell_stops_and_goes_on() {
     shell.until("ready> ");
     // The shell is told of the stop, and says it at once.
     shell.until("Stopped");
+    shell.until("run -q cat");
     shell.line("fg");
     shell.until("run -q cat");
     shell.line("again");
@@ -274,8 +276,8 @@ fn a_job_of_a_shell_stops_and_goes_on() {
     shell.until("status 130");
 }
 
-/// rule: protocol.md, From a shell: What the command leaves in the background is ended with it, and
-///   named in a line on stderr
+/// rule: protocol.md, From a shell: What the command leaves in the background is ended with it,
+///   and named in a line on stderr
 #[test]
 fn at_a_terminal_too_nothing_is_left_behind() {
     for code in ["sleep 4741 & exit 3", "(setsid true; sleep 4741 & ) & wait; exit 3"] {
@@ -300,8 +302,8 @@ fn is_sleep(pid: i32, time: &str) -> bool {
     words == format!("sleep\0{time}\0").as_bytes()
 }
 
-/// rule: protocol.md, From a shell: `-t` runs the command on a terminal of its own, of the size and
-///   the modes of ours, and of its changes
+/// rule: protocol.md, From a shell: `-t` runs the command on a terminal of its own, of the size
+///   and the modes of ours, and of its changes
 #[test]
 fn a_terminal_of_its_own_has_the_size_and_the_modes_of_ours() {
     let mut shell = Terminal::shell();
@@ -325,8 +327,8 @@ fn a_terminal_of_its_own_has_the_size_and_the_modes_of_ours() {
     shell.until("status 130");
 }
 
-/// rule: protocol.md, From a shell: our terminal is as before when `-t` ends, whatever ends it, and
-///   while it is stopped
+/// rule: protocol.md, From a shell: our terminal is as before when `-t` ends, whatever ends it,
+///   and while it is stopped
 #[test]
 fn the_terminal_is_put_back_whatever_happens() {
     let mut shell = Terminal::shell();

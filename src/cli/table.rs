@@ -149,7 +149,7 @@ pub const COMMANDS: &[Command] = &[
         about: "The words are a program and its arguments; no shell reads them, but with -c. \
                 stdout, stderr and stdin are execd's own, and a log has all output.\nCtrl-C is \
                 SIGINT to the command, again within 2 s SIGTERM to all of it, a third time \
-                SIGKILL. What it leaves in the background is ended with it.",
+                SIGKILL. What it leaves in the background is named, and ended with it.",
         status: "the command's; 124 after a timeout, 125 failure of execd or bad flags, 126 \
                  could not be started, 127 not found, 128 + N after signal N.",
         examples: [
@@ -161,15 +161,11 @@ pub const COMMANDS: &[Command] = &[
             rare("shell", Takes::Value("SHELL"), "the shell of -c (bash)"),
             flag("timeout", Takes::Value("TIME"), "end it after so long: 0.5, 500ms, 5m, 1h30m"),
             flag("idle-timeout", Takes::Value("TIME"), "end it when it writes nothing for so long"),
-            flag("signal", Takes::Signal, "what a timeout sends first (TERM)"),
+            rare("signal", Takes::Signal, "what a timeout sends first (TERM)"),
             flag("kill-after", Takes::Value("TIME"), "from that signal to KILL (1s)"),
-            flag(
-                "keep-background",
-                Takes::Nothing,
-                "wait for what it leaves in the background, do not end it",
-            ),
+            flag("keep-background", Takes::Nothing, "wait for what it leaves running"),
             flag("merge", Takes::Nothing, "stdout and stderr as one pipe, in exact order"),
-            flag("tty", Takes::Nothing, "on a terminal").or('t'),
+            flag("tty", Takes::Nothing, "on a terminal of its own, like ours").or('t'),
             flag("quiet", Takes::Nothing, "say nothing of its own").or('q'),
             rare("name", Takes::Value("NAME"), "what lists show it as"),
             flag("log", Takes::Path("FILE"), "put the log there"),

@@ -30,8 +30,8 @@ use crate::sys::errno::errno_text;
 use crate::sys::mounts::MountTable;
 use crate::sys::pty::{self, Size};
 use crate::sys::spawn::{Child, Plan, Spawner};
-use crate::sys::tree::Orphans;
-use crate::sys::{child, clock, given, host, io, proc, run_limit};
+use crate::sys::tree::joined_session;
+use crate::sys::{child, clock, host, io, proc, run_limit};
 
 /// Where programs are looked for when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -76,6 +76,14 @@ pub struct LaunchSpec {
     pub whole: bool,
 }
 
+impl LaunchSpec {
+    /// Whether it is a command in front that gets no terminal of its own. Nothing but a mark tells
+    /// the guard whose a process is that has joined our session.
+    fn may_join(&self) -> bool {
+        self.stdin == Stdin::Inherited && self.tty.is_none()
+    }
+}
+
 /// execd's environment as children inherit it, and its working directory.
 #[derive(Debug)]
 pub struct BaseEnv {
@@ -110,8 +118,7 @@ fn entry(name: &[u8], value: &[u8]) -> CString {
 }
 
 impl BaseEnv {
-    /// From the entries of the environment that execd was started with, which keep their order;
-    /// `instance` marks every child.
+    /// From the environment execd was started with, in its order; `instance` marks every child.
     pub fn new(variables: Vec<CString>, instance: &str) -> Self {
         let marks = [INSTANCE_VARIABLE.as_bytes(), SESSION_VARIABLE.as_bytes()];
         let stays = |name: &[u8]| OWN_SETTINGS.iter().any(|own| own.as_bytes() == name);
@@ -188,13 +195,6 @@ pub fn places_of(program: &str, path: &[u8]) -> (Vec<CString>, bool) {
     (path.split(|&byte| byte == b':').filter_map(place).collect(), looked_up)
 }
 
-/// The kernel session of execd that a command in front stays in, so that it has our terminal: where
-/// it gets none of its own, we have one, and the lists of children tell what it leaves behind.
-fn joined_session(spec: &LaunchSpec) -> Option<i32> {
-    let session = given::session_with_terminal().filter(|_| spec.tty.is_none())?;
-    Orphans::read(|_| false).are_all().then_some(session)
-}
-
 /// The ends of a child's stdio.
 struct Stdio {
     /// What the child gets as 0, 1 and 2.
@@ -244,12 +244,9 @@ impl<F: Families> Engine<F> {
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
-        let whole = spec.whole || self.cx.config.kill_detached;
-        let ours = spec.stdin == Stdin::Inherited;
-        let joins = ours.then(|| joined_session(spec)).flatten();
-        // In a session that is ours too, nothing else tells the guard whose a process is.
-        let marked = whole || joins.is_some();
-        let run_mark = if marked { self.next_run_mark() } else { None };
+        let joins = spec.may_join().then(joined_session).flatten();
+        let whole = spec.whole || self.cx.config.kill_detached || joins.is_some();
+        let run_mark = if whole { self.next_run_mark() } else { None };
         let plan = Plan {
             programs: &programs,
             looked_up: looked_up || twofold,
@@ -258,14 +255,14 @@ impl<F: Families> Engine<F> {
             cwd: entered,
             stdio: stdio.theirs,
             joins: joins.is_some(),
-            as_given: ours,
+            as_given: spec.stdin == Stdin::Inherited,
             terminal: spec.tty.is_some(),
             die_with_us: true,
             run_limit: self.limits_of(id, run_mark),
             apart,
             twofold,
         };
-        let record = GuardRecord { sid: 0, start_ticks, session: id, whole: marked };
+        let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
         let announcement = self.cx.keeper.announcement(record);
         let child = match self.launcher.spawner.spawn_announced(&plan, announcement) {
             Ok(child) => child,

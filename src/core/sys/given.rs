@@ -24,6 +24,7 @@ static IGNORED: AtomicU8 = AtomicU8::new(0);
 /// The blocked signals, as the kernel has them in a set.
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
 
+// SAFETY: the C library declares it so.
 unsafe extern "C" {
     /// The environment (environ(7)).
     static environ: *const *const c_char;

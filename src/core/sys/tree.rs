@@ -5,7 +5,7 @@
 use std::io::Read;
 use std::str::FromStr;
 
-use super::{host, proc};
+use super::{given, host, proc};
 use crate::limits::{CHILDREN_BYTES, TREE_PROCESSES, TREE_THREADS, TREE_THREADS_ALL};
 
 /// The children of execd that lead no session of its own making: processes whose parents have
@@ -48,6 +48,13 @@ impl Orphans {
     pub fn strangers(&self, known: impl Fn(i32) -> bool) -> impl Iterator<Item = i32> {
         self.by_sid.iter().filter(move |one| !known(one.0)).map(|one| one.1)
     }
+}
+
+/// The kernel session of execd that a command in front stays in, so that it has our terminal: where
+/// we have one, and the lists of children tell what the command leaves behind.
+pub fn joined_session() -> Option<i32> {
+    let session = given::session_with_terminal()?;
+    Orphans::read(|_| false).are_all().then_some(session)
 }
 
 /// A process of a session, and its threads.
