@@ -130,7 +130,6 @@ thread_local! {
     /// Descriptors set aside: when sessions have used up all others, processes can still be
     /// looked at and ended.
     static SPARES: RefCell<Vec<File>> = const { RefCell::new(Vec::new()) };
-    /// How many are set aside.
     static SPARE_COUNT: Cell<usize> = const { Cell::new(SPARE_FDS) };
 }
 
