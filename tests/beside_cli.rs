@@ -6,7 +6,7 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// it needs, and what shows it.
 type Row = (&'static str, &'static str, &'static str, &'static str, fn());
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 19] = [
     ("timeout(1)", "status at the timeout", "same", "timeout", status_at_the_timeout),
     ("timeout(1)", "statuses 125, 126, 127", "same", "timeout", own_statuses),
     ("timeout(1)", "a command that signal N ended", "same", "timeout", a_signal),
@@ -27,6 +27,7 @@ const ROWS: [Row; 18] = [
     ("timeout(1)", "how times are written", "better", "timeout", times),
     ("timeout(1)", "a command that ignores SIGTERM", "better", "timeout", ignored_sigterm),
     ("timeout(1)", "a command that has gone silent", "better", "timeout", silence),
+    ("timeout(1)", "reading the terminal", "better", "script", reading_the_terminal),
     ("timeout(1)", "background jobs at the command's end", "different", "timeout", background),
     ("env(1)", "words, stdin, stdout, stderr, status", "same", "env", transparency),
     ("env(1)", "a word with blanks", "better", "env", a_word_with_blanks),
@@ -174,6 +175,32 @@ fn background() {
     let ended = said(&run(&["--timeout", "900", "sh", "-c", leaves]));
     assert_eq!(ended.status, 0);
     eventually("the job is gone", || !lives(ended.out.trim()));
+    let dir = TempDir::new().expect("a directory");
+    let ends = "(sleep 0.3; echo done >late) >/dev/null 2>&1 &";
+    assert_eq!(said_in(&dir, &run(&["--keep-background", "sh", "-c", ends])).status, 0);
+    assert!(dir.path().join("late").exists(), "execd stays until it has ended");
+}
+
+/// A program under script(1), which gives it a terminal, with a line typed there.
+fn typed_at(command_line: &str) -> String {
+    let dir = TempDir::new().expect("a directory");
+    let mut script = command(&dir, &["script", "-qec", command_line, "/dev/null"]);
+    let mut child = script.stdin(Stdio::piped()).spawn().expect("script starts");
+    let mut keys = child.stdin.take().expect("stdin");
+    keys.write_all(b"hello\n").expect("typed");
+    let mut out = String::new();
+    child.stdout.take().expect("stdout").read_to_string(&mut out).expect("its output");
+    drop(keys);
+    child.wait().expect("it ends");
+    out
+}
+
+fn reading_the_terminal() {
+    let asks = "sh -c 'read word </dev/tty; echo got $word'";
+    assert!(typed_at(&format!("timeout --foreground 900 {asks}")).contains("got hello\r\n"));
+    let execd = env!("CARGO_BIN_EXE_execd");
+    let out = typed_at(&format!("{execd} run -q --timeout 900 {asks}"));
+    assert!(out.contains("got hello\r\n"), "{out}");
 }
 
 // ---- env(1) -----------------------------------------------------------------------------
@@ -242,6 +269,8 @@ fn hang_up() {
     let waits = "trap 'echo told; exit 4' USR1; echo up; while :; do sleep 0.05; done";
     assert_eq!(hung_up(&["nohup", "sh", "-c", waits]), (Some(4), "told\n".to_owned()));
     assert_eq!(hung_up(&run(&["-c", waits])), (Some(129), String::new()));
+    let both = [&["nohup"], &run(&["-c", waits])[..]].concat();
+    assert_eq!(hung_up(&both), (Some(4), "told\n".to_owned()));
 }
 
 fn kept_output() {
