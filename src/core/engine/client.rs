@@ -1,6 +1,8 @@
 //! One connection: its requests in, its replies and notifications out, within bounds
 //! (protocol.md, A slow reader).
 
+mod spoken;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -9,6 +11,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use serde::Serialize;
 
+use super::codec::Codec;
 use crate::limits::{
     LINE_BYTES_MAX, LINE_REQUESTS_MAX, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
     REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES,
@@ -88,6 +91,12 @@ pub struct Client {
     pub faults: u64,
     /// The number of the first of these lines, and the message.
     pub first_fault: Option<(u64, Box<str>)>,
+    /// What it speaks, where that is not execd's own protocol.
+    pub codec: Option<Box<dyn Codec>>,
+    /// The end of its input is the end of what it waits for, too.
+    pub leaves_at_end: bool,
+    /// It has left so: nothing more is said to it.
+    pub left: bool,
 }
 
 impl Client {
@@ -124,6 +133,9 @@ impl Client {
             in_line_bytes: 0,
             faults: 0,
             first_fault: None,
+            codec: None,
+            leaves_at_end: false,
+            left: false,
         }
     }
 
@@ -264,8 +276,12 @@ impl Client {
     pub fn reply_json(&mut self, id: &RequestId, json: &[u8], overtakes: bool) {
         let before = self.outbox.len();
         self.active = true;
-        wire::push_result_json(self.outbox.buffer(), id, json);
-        if overtakes {
+        match &mut self.codec {
+            _ if self.left => {}
+            Some(codec) => codec.reply(id, json, self.outbox.buffer()),
+            None => wire::push_result_json(self.outbox.buffer(), id, json),
+        }
+        if overtakes && self.codec.is_none() {
             self.outbox.overtake(self.outbox.len() - before);
         } else {
             self.outbox.hold();
@@ -276,15 +292,19 @@ impl Client {
     /// Queues a reply.
     pub fn reply(&mut self, id: &RequestId, result: &impl Serialize) {
         self.active = true;
+        let before = self.outbox.buffer().len();
         wire::push_result(self.outbox.buffer(), id, result);
-        self.outbox.hold();
-        self.note_level();
+        self.replied(id, before);
     }
 
     /// Queues an error reply.
     pub fn refuse(&mut self, id: &RequestId, error: &RpcError) {
         self.active = true;
-        wire::push_error(self.outbox.buffer(), id, error);
+        match &mut self.codec {
+            _ if self.left => {}
+            Some(codec) => codec.refuse(id, error, self.outbox.buffer()),
+            None => wire::push_error(self.outbox.buffer(), id, error),
+        }
         self.outbox.hold();
         self.note_level();
     }
@@ -322,10 +342,13 @@ impl Client {
 
     /// Queues such a notification with params that are JSON text.
     pub fn notify_json(&mut self, method: &str, params: &[u8]) {
-        if self.quiet || self.reader_gone {
+        if self.quiet || self.reader_gone || self.left {
             return;
         }
-        wire::push_notification_json(self.outbox.buffer(), method, params);
+        match &mut self.codec {
+            Some(codec) => codec.notify(method, params, self.outbox.buffer()),
+            None => wire::push_notification_json(self.outbox.buffer(), method, params),
+        }
         self.outbox.hold();
         self.note_level();
     }
@@ -335,7 +358,11 @@ impl Client {
         if self.quiet || self.reader_gone {
             return;
         }
+        let before = self.outbox.buffer().len();
         wire::push_notification(self.outbox.buffer(), method, params);
+        if self.is_recoded(method, before) {
+            return;
+        }
         self.note_level();
     }
 

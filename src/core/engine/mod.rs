@@ -11,6 +11,7 @@
 //! | `watch` | the poll, and whose event a token is |
 //! | `sessions` | the table: listing, eviction, what outlives a session |
 //! | `client`, `clients`, `listener` | connections: one, all, and who is let in |
+//! | `codec` | a client that speaks another protocol |
 //! | `requests` | from a line to a method and its answer |
 //! | `jobs` | requests in line for their turn |
 //! | `launch` | from what is to be run to a running session |
@@ -31,6 +32,7 @@
 pub mod client;
 pub mod clients;
 pub mod closing;
+pub mod codec;
 pub mod conditions;
 pub mod contract;
 pub mod helpers;
@@ -99,6 +101,8 @@ pub enum Owner {
     Front,
     /// Requests that stand in line for want of room may have to be refused.
     Line,
+    /// The protocol that stdin's client speaks has something to say.
+    Codec,
 }
 
 /// A request that waits.

@@ -4,6 +4,7 @@
 use memchr::memmem;
 
 use super::client::Client;
+use super::codec::Asked;
 use super::contract::{Answer, Call, Families, Method};
 use super::jobs::too_many;
 use super::{Engine, Owner, Pending};
@@ -125,6 +126,16 @@ impl<F: Families> Engine<F> {
 
     /// Carries out one line and answers it, unless it waits or has no id.
     fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) {
+        let of_another = self.cx.clients.get_mut(client).and_then(|one| one.decode(line));
+        if let Some(asked) = of_another {
+            for Asked { id, method, params } in asked {
+                self.cx.counters.requests += 1;
+                let request = wire::Request { id, method: method.to_owned(), params: &params };
+                let from = Origin { client, line: number, after: None, in_turn: false };
+                self.answer(&request, from);
+            }
+            return;
+        }
         let request = match wire::parse(line) {
             Ok(request) => request,
             Err(refused) => {

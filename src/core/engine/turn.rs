@@ -277,6 +277,7 @@ impl<F: Families> Engine<F> {
                 Owner::Reaping => self.reap_now(),
                 Owner::Front => self.front_is_due(),
                 Owner::Line => self.line_is_due(),
+                Owner::Codec => self.cx.clients.stdin.tick(self.cx.now_ns),
                 // Looked at in their own steps.
                 Owner::Closing | Owner::Events => {}
             }
@@ -319,6 +320,9 @@ impl<F: Families> Engine<F> {
     }
 
     fn arm(&mut self) {
+        if let Some(codec) = &self.cx.clients.stdin.codec {
+            self.cx.deadlines.set(Owner::Codec, codec.due_ns());
+        }
         let (clocks, now_ns) = (&mut self.clocks, self.cx.now_ns);
         let head = self.cx.deadlines.head();
         let stale = STALE_TIMER_MS * NS_PER_MS;

@@ -71,6 +71,11 @@ impl RpcError {
         self
     }
 
+    /// An error of another protocol than execd's own.
+    pub fn coded(code: i32, message: String) -> Self {
+        Self::new(code, message)
+    }
+
     /// -32700: the line is no JSON.
     pub fn parse(why: &dyn Display) -> Self {
         Self::new(-32700, format!("the line is not valid JSON: {why}"))

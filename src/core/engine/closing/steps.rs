@@ -34,6 +34,8 @@ impl<F: Families> Engine<F> {
         cx.debug(format_args!("closing: {cause:?}"));
         self.note_background();
         let cx = &mut self.cx;
+        let stdin = &mut cx.clients.stdin;
+        stdin.left = stdin.leaves_at_end && matches!(cause, Cause::EndOfInput | Cause::InputFailed);
         let live = self.sessions.iter().filter(|one| !one.core.life.finished());
         let ended = live.map(|one| {
             let facts = &one.core.facts;
@@ -257,8 +259,7 @@ impl<F: Families> Engine<F> {
         self.cx.front.is_none()
             && stdin.input_ended
             && !stdin.lines.has_complete_line()
-            && stdin.in_flight.is_empty()
-            && stdin.in_line == 0
+            && ((stdin.in_flight.is_empty() && stdin.in_line == 0) || stdin.leaves_at_end)
             && self.cx.queues.touched.is_empty()
             && !(self.cx.config.on_eof == OnEof::Wait && self.has_live_session())
     }
