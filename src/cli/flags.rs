@@ -21,8 +21,10 @@ use crate::limits::TAIL_LINES;
 use crate::pure::process::signal_names::parse_signal;
 
 mod log_flags;
+mod mcp_flags;
 mod run_flags;
 
+pub use mcp_flags::McpOptions;
 pub use run_flags::{RunOptions, What};
 
 /// What the command line asks for.
@@ -30,6 +32,8 @@ pub use run_flags::{RunOptions, What};
 pub enum Command {
     /// Serve requests on stdin and stdout.
     Serve(Box<Config>),
+    /// `execd mcp`.
+    Mcp(Box<McpOptions>),
     /// `execd run`.
     Run(Box<RunOptions>),
     /// `execd agent`.
@@ -94,6 +98,7 @@ pub fn parse(mut arguments: Vec<OsString>, config: Config) -> Result<Command, Re
     }
     match name {
         "run" => run_flags::run(arguments, config),
+        "mcp" => mcp_flags::mcp(arguments, config),
         "agent" => Ok(match agent::parse(arguments, config)? {
             Asked::Help => Command::Help,
             Asked::Health(options) => Command::AgentHealth(options),
@@ -357,7 +362,7 @@ mod tests {
             ("help rnu", "unknown command \"rnu\": did you mean run?"),
             (
                 "make",
-                "unknown command \"make\": run, agent, call, ls, attach, tail, log, logs, kill, \
+                "unknown command \"make\": run, mcp, agent, call, ls, attach, tail, log, logs, kill, \
                  completions, help",
             ),
             ("attach", "attach needs a session: execd attach @3 (execd ls lists them)"),

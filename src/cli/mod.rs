@@ -9,7 +9,7 @@
 //! | `settings` | the flags that set an execd up |
 //! | `help` | what commands and flags do, and man pages |
 //! | `say` | what is printed |
-//! | `serve`, `run` | with the loop in this process |
+//! | `serve`, `mcp`, `run` | with the loop in this process |
 //! | `fresh` | an execd that is started for one command |
 //! | `agent`, `call` | with such an execd |
 //! | `agent_dir` | what a run of pi needs on a disk |
@@ -37,6 +37,7 @@ mod log_whose;
 mod logs;
 mod logs_clean;
 mod ls;
+mod mcp;
 mod run;
 mod say;
 mod serve;
@@ -128,6 +129,7 @@ fn carry_out(command: Command, name: &str, one_session: bool) -> Result<i32, Str
         }
         Command::Completions(script) => Ok(say(&script)),
         Command::Serve(config) => serve::main(*config, one_session),
+        Command::Mcp(options) => mcp::main(*options),
         Command::Run(options) => Ok(run::main(*options)),
         Command::Agent(options) => agent::main(*options),
         Command::AgentHealth(options) => agent::health(&options),

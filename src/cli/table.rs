@@ -28,6 +28,8 @@ const OF_A_CLIENT: &str = "0 done, 1 failure, 125 bad flags.";
 const OF_A_SESSION: &str =
     "the session's own when it has ended, 0 where it goes on, 1 failure, 125 bad flags.";
 
+/// The sets of tools.
+const TOOLS: &[&str] = crate::front::mcp::SETS;
 /// The shells that completions are made for.
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
 /// The signals that completions offer.
@@ -173,6 +175,29 @@ pub const COMMANDS: &[Command] = &[
         ],
         settings: true,
         words: Words::Program,
+    },
+    Command {
+        name: "mcp",
+        usage: "[FLAGS]",
+        doc: "serve the Model Context Protocol on stdin and stdout",
+        about: "Claude Code, Codex and other agents start it as any server of that protocol; \
+                docs/mcp.md has the lines for each.\nAt the end of stdin all sessions end.",
+        status: "0 at the end of stdin, 1 failure, 2 bad flags, 128 + N on signal N.",
+        examples: [
+            "claude mcp add execd -- execd mcp",
+            "codex mcp add execd -- execd mcp --tools unified,more",
+        ],
+        flags: &[
+            flag("tools", Takes::Choice(TOOLS), "which tools, with commas between sets (unified)"),
+            flag("mcp-structured", Takes::Nothing, "results also have structured content"),
+            flag(
+                "mcp-max-wait-s",
+                Takes::Value("S"),
+                "longest wait of a call without a progress token (50)",
+            ),
+        ],
+        settings: true,
+        words: Words::None,
     },
     Command {
         name: "agent",

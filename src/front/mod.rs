@@ -5,6 +5,7 @@
 
 mod cancel;
 mod events;
+pub mod mcp;
 mod models;
 mod ping;
 mod reserve_session_ids;

@@ -6,7 +6,7 @@ use crate::families::Method;
 use crate::wire::{Kind, Param};
 
 /// The sets of tools, in the order in which they are told.
-const SETS: &[&str] = &["unified", "more", "stream", "bash"];
+pub(super) const SETS: &[&str] = &["unified", "more", "stream", "bash"];
 
 /// All sets with their tools, as JSON text: one tool a line. The text is written by hand, since
 /// params are to stay in their order.
@@ -22,7 +22,7 @@ pub fn describe() -> String {
 }
 
 /// The tools of a set, in the order of the table; second forms of methods come last.
-fn tools(set: &str) -> impl Iterator<Item = (&'static Method, &'static Model)> {
+pub(super) fn tools(set: &str) -> impl Iterator<Item = (&'static Method, &'static Model)> {
     let of = move |other| {
         super::all()
             .flat_map(|row| row.models.iter().map(move |model| (row, model)))
@@ -38,15 +38,20 @@ fn tool(row: &Method, model: &Model) -> String {
     }
     let synonyms = synonyms(table_of(row, model), model.params);
     format!(
-        "{{\"name\":{},\"title\":{},\"description\":{},{logs}{synonyms}\"inputSchema\":{},\"annotations\":\
-         {{\"readOnlyHint\":{},\"destructiveHint\":{},\"openWorldHint\":{}}}}}",
+        "{{\"name\":{},\"title\":{},\"description\":{},{logs}{synonyms}\"inputSchema\":{},\"annotations\":{}}}",
         text(row.name),
         text(model.title),
         text(model.description),
         input_schema(table_of(row, model), model.params),
-        model.reads_only,
-        model.destroys,
-        model.is_open_world,
+        annotations(model),
+    )
+}
+
+/// What a host may go by before it has a tool called.
+pub(super) fn annotations(model: &Model) -> String {
+    format!(
+        "{{\"readOnlyHint\":{},\"destructiveHint\":{},\"openWorldHint\":{}}}",
+        model.reads_only, model.destroys, model.is_open_world,
     )
 }
 
@@ -67,13 +72,13 @@ fn text(plain: &str) -> String {
 }
 
 /// The params of the form that the model gets.
-fn table_of(row: &Method, model: &Model) -> &'static [Param] {
+pub(super) fn table_of(row: &Method, model: &Model) -> &'static [Param] {
     if model.of_other_form { row.other_params.unwrap_or_default() } else { row.params }
 }
 
 /// The schema of these params alone. Sessions are never required: the host says `all` where a model
 /// leaves them out.
-fn input_schema(table: &[Param], params: &[(&str, &str)]) -> String {
+pub(super) fn input_schema(table: &[Param], params: &[(&str, &str)]) -> String {
     let mut properties = Vec::new();
     let mut required = Vec::new();
     for &(name, words) in params {

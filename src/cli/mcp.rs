@@ -1,0 +1,22 @@
+//! `execd mcp`: an execd that speaks the Model Context Protocol on stdin and stdout (docs/mcp.md).
+
+use super::flags::McpOptions;
+use super::say::complain;
+use super::serve;
+use crate::front::mcp::{Mcp, Settings};
+use crate::sys::stdio;
+
+/// Serves the protocol until stdin ends; gives the exit status, or why execd could not start.
+pub fn main(options: McpOptions) -> Result<i32, String> {
+    let McpOptions { sets, structured, max_wait_s, config } = options;
+    let settings = Settings::new(&sets, structured, max_wait_s, &config);
+    let mut engine = serve::start(config, false)?;
+    engine.speak(Box::new(Mcp::new(settings)));
+    if stdio::is_terminal(0) {
+        complain(
+            "execd mcp is started by an agent: claude mcp add execd -- execd mcp (docs/mcp.md has \
+             others). Ctrl-D ends it.",
+        );
+    }
+    Ok(engine.run())
+}

@@ -1,0 +1,24 @@
+//! Bounds of the Model Context Protocol's front.
+
+/// How long a tool waits at most for a client that gave no progress token: the SDK of most clients
+/// gives a request up after 60 s.
+pub const MCP_MAX_WAIT_S: u64 = 50;
+/// The range of that time.
+pub const MCP_MAX_WAIT_RANGE_S: (u64, u64) = (10, 86_400);
+/// The shortest pause between two notifications of progress for one call.
+pub const MCP_PROGRESS_MS: u64 = 1_000;
+/// After so long without output a call that waits tells all the same that it does, so that its
+/// client does not give it up.
+pub const MCP_ALIVE_MS: u64 = 15_000;
+/// Characters of the message of a notification of progress.
+pub const MCP_MESSAGE_CHARS: usize = 200;
+/// Answers of cancelled calls that are kept for the next result.
+pub const MCP_LATE_COUNT: usize = 8;
+/// Bytes of their texts, all together.
+pub const MCP_LATE_BYTES: usize = 128 * 1024;
+/// Sessions whose logs a client may be subscribed to, and subscriptions to one log.
+pub const MCP_SUBSCRIPTIONS_MAX: usize = 64;
+/// Sessions that have ended and are still listed as resources.
+pub const MCP_RECENT_COUNT: usize = 64;
+/// Bytes of a log that one reading of its resource gives.
+pub const MCP_READ_BYTES: u64 = 64 * 1024;

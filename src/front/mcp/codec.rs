@@ -1,0 +1,122 @@
+//! The way in and out of the protocol: what the engine asks of a codec (`core/engine/codec.rs`).
+
+use super::era;
+use super::progress::{Note, Progress};
+use super::resources;
+use super::words::{is_set, joined, json, shown, value};
+use super::{Mcp, What};
+use crate::engine::codec::{Asked, Codec};
+use crate::sys::clock;
+use crate::wire::{self, RequestId, RpcError};
+
+impl Codec for Mcp {
+    fn read(&mut self, line: &[u8], out: &mut Vec<u8>) -> Vec<Asked> {
+        if line.trim_ascii().is_empty() {
+            return Vec::new();
+        }
+        match wire::parse(line) {
+            Ok(request) => return self.take(&request, out),
+            // An answer to a request of ours: there are none.
+            Err(_) if is_answer(line) => {}
+            Err(refused) => {
+                if let Some(id) = refused.id {
+                    Self::push_error(&id, &refused.error, out);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn reply(&mut self, id: &RequestId, result: &[u8], out: &mut Vec<u8>) {
+        let Some(running) = self.take_running(id) else { return };
+        match &running.what {
+            What::Tool { .. } => self.answer_tool(id, running, result, out),
+            _ if running.cancelled => {}
+            What::ListResources => {
+                let body = self.resources.list(result);
+                era::push_result(out, id, running.era, era::CHANGING, &body);
+            }
+            What::ReadResource(uri) => {
+                let body = resources::contents(uri, result);
+                era::push_result(out, id, running.era, era::CHANGING, &body);
+            }
+        }
+    }
+
+    fn refuse(&mut self, id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
+        let Some(running) = self.take_running(id) else {
+            // What is asked for on our own account fails without a word.
+            if *id == RequestId::null() {
+                Self::push_error(id, error, out);
+            }
+            return;
+        };
+        if running.cancelled {
+            return;
+        }
+        match &running.what {
+            What::Tool { .. } => {
+                let body = self.told(error.message.clone(), true, None);
+                era::push_result(out, id, running.era, era::ONCE, &body);
+            }
+            What::ReadResource(uri) => {
+                let error = resources::unreadable(uri, error, running.era);
+                wire::push_error(out, id, &error);
+            }
+            What::ListResources => wire::push_error(out, id, error),
+        }
+    }
+
+    fn notify(&mut self, method: &str, params: &[u8], out: &mut Vec<u8>) {
+        let note = Note::read(params);
+        match method {
+            "progress" | "tool_execution_output" => {
+                let id = note.request_id.as_ref();
+                let running = id.and_then(|id| self.running_mut(id));
+                if let Some(progress) = running.and_then(|one| one.progress.as_mut()) {
+                    progress.heard(&note, clock::now_ns(), out);
+                }
+            }
+            "session_exited" => {
+                self.resources.ended(&note);
+                if self.has_channel && is_set(&note.fields, "wake") {
+                    push_channel(&note, out);
+                }
+            }
+            "attach_output" => self.resources.changed(&note, clock::now_ns(), out),
+            "attach_ended" => self.resources.over(&note, out),
+            _ => {}
+        }
+    }
+
+    fn due_ns(&self) -> Option<u64> {
+        let calls = self.running.iter().filter_map(|(_, one)| one.progress.as_ref());
+        calls.map(Progress::due_ns).chain(self.resources.due_ns()).min()
+    }
+
+    fn tick(&mut self, now_ns: u64, out: &mut Vec<u8>) {
+        for progress in self.running.iter_mut().filter_map(|(_, one)| one.progress.as_mut()) {
+            progress.tick(now_ns, out);
+        }
+        self.resources.tick(now_ns, out);
+    }
+}
+
+/// Whether a line without a method is an answer.
+fn is_answer(line: &[u8]) -> bool {
+    let message = value(line);
+    let has = |name: &str| message.get(name).is_some();
+    !has("method") && (has("result") || has("error"))
+}
+
+/// Tells the model of a session's end that it wanted to be woken for.
+fn push_channel(note: &Note, out: &mut Vec<u8>) {
+    let id = note.session_id.unwrap_or_default().to_string();
+    let (code, signal) = (shown(&note.fields, "exit_code"), note.text("signal"));
+    let how = if code.is_empty() { " ended " } else { " exited " };
+    let log = shown(&note.fields, "log_path");
+    let said = joined(&["session ", &id, how, &code, signal, "; log: ", &log]);
+    let content = json(said.trim_end_matches("; log: "));
+    let parts = ["{\"content\":", &content, ",\"meta\":{\"session_id\":\"", &id, "\"}}"];
+    era::push_notification(out, "notifications/claude/channel", &parts);
+}

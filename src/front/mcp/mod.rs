@@ -1,0 +1,348 @@
+//! The Model Context Protocol on stdin and stdout (docs/mcp.md): a codec between its messages and
+//! the requests that the table of methods takes. Tools are rows of the table; no method knows of
+//! this protocol, and of methods only that is known here which a host knows: how its model reads
+//! their replies.
+//!
+//! | file | what |
+//! |---|---|
+//! | `codec` | the way in and out: lines, replies, notifications, time |
+//! | `era` | the versions, and how a result looks in each |
+//! | `tools` | which tools there are, and a call's params |
+//! | `text` | what a model reads of a result |
+//! | `stream_text` | the same of the stream family |
+//! | `words` | text put together of parts |
+//! | `progress` | what a client is told while it waits |
+//! | `resources` | logs as resources, and subscriptions to them |
+//!
+//! Two eras of the protocol are spoken side by side: in the older one a connection begins with
+//! `initialize`, in the newer one each request says which version it is of.
+
+mod codec;
+mod era;
+mod progress;
+mod resources;
+mod stream_text;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tools;
+mod words;
+
+use serde_json::{Map, Value};
+
+use crate::engine::codec::Asked;
+use crate::limits::{MAX_PENDING_REQUESTS, MCP_LATE_BYTES, MCP_LATE_COUNT};
+use crate::sys::clock;
+use crate::wire::{self, RequestId, RpcError};
+use era::Era;
+use progress::Progress;
+use resources::Resources;
+use tools::Tool;
+use words::joined;
+
+pub use tools::{SETS, Settings};
+
+/// The methods, for who asks for another one.
+const METHODS: &[&str] = &[
+    "initialize",
+    "ping",
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+];
+
+/// What a request of the client's is for.
+#[derive(Debug)]
+enum What {
+    /// A tool; whether the call starts something that the model does not know of yet, and what
+    /// was asked for.
+    Tool { tool: Tool, starts: bool, asked_for: Value },
+    /// The list of resources.
+    ListResources,
+    /// A part of a log, by its URI.
+    ReadResource(String),
+}
+
+/// A request of the client's that is not answered yet.
+#[derive(Debug)]
+struct Running {
+    what: What,
+    era: Era,
+    progress: Option<Progress>,
+    /// Its client wants no answer any more.
+    cancelled: bool,
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub struct Mcp {
+    settings: Settings,
+    /// Few at a time: a list is small enough.
+    running: Vec<(RequestId, Running)>,
+    resources: Resources,
+    /// What calls have told that were cancelled, oldest first.
+    late: Vec<String>,
+    /// The client shows messages to its model that nobody has asked for.
+    has_channel: bool,
+}
+
+/// A request as it came.
+struct Request<'a> {
+    id: RequestId,
+    params: &'a Map<String, Value>,
+    era: Era,
+}
+
+impl Mcp {
+    /// A connection that nothing has come on yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            running: Vec::new(),
+            resources: Resources::default(),
+            late: Vec::new(),
+            has_channel: false,
+        }
+    }
+
+    /// Takes a request and gives what it asks of execd.
+    fn request(
+        &mut self,
+        method: &str,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Vec<Asked>, RpcError> {
+        let era = request.era;
+        let old = era == Era::Connected;
+        let (fresh, result) = match method {
+            "initialize" => (era::ONCE, self.initialize(request.params)),
+            "ping" if old => (era::ONCE, "{}".to_owned()),
+            "server/discover" => (era::LASTING, self.discover()),
+            "tools/list" => (era::LASTING, tools::list(&self.settings, self.has_channel)),
+            "resources/templates/list" => (era::LASTING, resources::TEMPLATES.to_owned()),
+            "tools/call" => return self.call_tool(request, out),
+            "resources/list" => {
+                self.run(request, What::ListResources, None);
+                return Ok(asked(request, "list_sessions", r#"{"peek":true}"#.to_owned()));
+            }
+            "resources/read" => {
+                let (uri, params) = resources::reading(request.params, era)?;
+                self.run(request, What::ReadResource(uri), None);
+                return Ok(asked(request, "read_output", params));
+            }
+            "resources/subscribe" | "resources/unsubscribe" if old => {
+                let on = method == "resources/subscribe";
+                let asked = self.resources.subscribe(request.params, on)?;
+                era::push_result(out, &request.id, era, era::ONCE, "{}");
+                return Ok(asked);
+            }
+            "subscriptions/listen" if !old => {
+                return self.resources.listen(&request.id, request.params, out);
+            }
+            _ => return Err(RpcError::unknown_method(method, METHODS)),
+        };
+        let era = if method == "server/discover" { Era::Stateless } else { era };
+        era::push_result(out, &request.id, era, fresh, &result);
+        Ok(Vec::new())
+    }
+
+    fn initialize(&mut self, params: &Map<String, Value>) -> String {
+        let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        let version = era::spoken(asked);
+        let channel = params
+            .get("capabilities")
+            .and_then(|all| all.get("experimental"))
+            .and_then(|all| all.get(era::CHANNEL));
+        self.has_channel = channel.is_some_and(Value::is_object);
+        let name = [",\"serverInfo\":", era::SERVER];
+        joined(&["{\"protocolVersion\":\"", version, "\",", &self.about(), &name.concat(), "}"])
+    }
+
+    fn discover(&self) -> String {
+        joined(&["{\"supportedVersions\":", era::VERSIONS, ",", &self.about(), "}"])
+    }
+
+    /// What the server says of itself in both eras.
+    fn about(&self) -> String {
+        let channel = if self.has_channel {
+            joined(&[",\"experimental\":{\"", era::CHANNEL, "\":{}}"])
+        } else {
+            String::new()
+        };
+        let said = words::json(&tools::instructions(&self.settings));
+        let capabilities = "\"capabilities\":{\"tools\":{},\"resources\":{\"subscribe\":true}";
+        joined(&[capabilities, &channel, "},\"instructions\":", &said])
+    }
+
+    /// Calls a tool. What is wrong with the arguments is told to the model.
+    fn call_tool(
+        &mut self,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Vec<Asked>, RpcError> {
+        let name = request.params.get("name").and_then(Value::as_str).unwrap_or_default();
+        let given = match request.params.get("arguments") {
+            Some(Value::Object(given)) => given.clone(),
+            _ => Map::new(),
+        };
+        let tool = tools::find(&self.settings, name, &given)?;
+        let token = request.params.get("_meta").and_then(|meta| meta.get("progressToken"));
+        let progress = token.and_then(|token| Progress::new(token, clock::now_ns()));
+        let is_object = request.params.get("arguments").is_none_or(Value::is_object);
+        let own = (progress.as_ref(), self.has_channel);
+        let params = if is_object {
+            tools::params(&self.settings, tool, given, own)
+        } else {
+            Err("arguments must be an object".to_owned())
+        };
+        match params {
+            Ok(params) => {
+                let starts = !params.keys().any(|name| name.starts_with("session"));
+                let asked_for = Value::Object(params);
+                let text = asked_for.to_string();
+                self.run(request, What::Tool { tool, starts, asked_for }, progress);
+                Ok(asked(request, tool.row.name, text))
+            }
+            Err(said) => {
+                let body = self.told(said, true, None);
+                era::push_result(out, &request.id, request.era, era::ONCE, &body);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn run(&mut self, request: &Request<'_>, what: What, progress: Option<Progress>) {
+        let running = Running { what, era: request.era, progress, cancelled: false };
+        self.running.push((request.id.clone(), running));
+    }
+
+    fn running_mut(&mut self, id: &RequestId) -> Option<&mut Running> {
+        self.running.iter_mut().find(|(own, _)| own == id).map(|(_, running)| running)
+    }
+
+    fn take_running(&mut self, id: &RequestId) -> Option<Running> {
+        let at = self.running.iter().position(|(own, _)| own == id)?;
+        Some(self.running.swap_remove(at).1)
+    }
+
+    /// A result of a tool, with what cancelled calls have told.
+    fn told(&mut self, mut said: String, is_error: bool, structured: Option<&[u8]>) -> String {
+        for late in self.late.drain(..) {
+            let about = "\n\nThe call that was cancelled before has answered:\n";
+            words::say(&mut said, &[about, &late]);
+        }
+        let (name, content) = match structured.filter(|_| self.settings.structured) {
+            Some(result) => (",\"structuredContent\":", String::from_utf8_lossy(result)),
+            None => ("", "".into()),
+        };
+        let end = if is_error { ",\"isError\":true}" } else { "}" };
+        let (head, text) = ("{\"content\":[{\"type\":\"text\",\"text\":", words::json(&said));
+        joined(&[head, &text, "}]", name, &content, end])
+    }
+
+    /// Keeps what a cancelled call has told: its output is told nowhere else.
+    fn keep(&mut self, said: String) {
+        self.late.push(said);
+        let bytes = |late: &[String]| late.iter().map(String::len).sum::<usize>();
+        while self.late.len() > MCP_LATE_COUNT || bytes(&self.late) > MCP_LATE_BYTES {
+            self.late.remove(0);
+        }
+    }
+
+    /// The client wants no answer of a request any more: its wait ends, and what it has started
+    /// goes on.
+    fn cancel(&mut self, params: &Map<String, Value>) -> Vec<Asked> {
+        let Some(id) = params.get("requestId").and_then(|id| RequestId::from_json(&id.to_string()))
+        else {
+            return Vec::new();
+        };
+        if let Some(asked) = self.resources.hang_up(&id) {
+            return asked;
+        }
+        let Some(running) = self.running_mut(&id) else { return Vec::new() };
+        running.cancelled = true;
+        running.progress = None;
+        let params = joined(&["{\"id\":", id.as_json(), "}"]);
+        vec![Asked { id: None, method: "cancel", params }]
+    }
+
+    /// Writes an error of the protocol; nothing for a line that could not be read and has no id
+    /// but in that the error says so.
+    fn push_error(id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
+        if *id != RequestId::null() {
+            return wire::push_error(out, id, error);
+        }
+        // An id of null is none that the protocol knows.
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","error":"#);
+        out.extend_from_slice(&wire::to_json(error));
+        out.extend_from_slice(b"}\n");
+    }
+
+    /// Takes a message that has a method.
+    fn take(&mut self, request: &wire::Request<'_>, out: &mut Vec<u8>) -> Vec<Asked> {
+        let Value::Object(params) = words::value(request.params.as_bytes()) else {
+            return Vec::new();
+        };
+        let Some(id) = request.id.clone() else {
+            return match request.method.as_str() {
+                "notifications/cancelled" => self.cancel(&params),
+                _ => Vec::new(),
+            };
+        };
+        let outcome = self.fits(&id).and_then(|()| {
+            let era = era::of(&request.method, &params)?;
+            self.request(&request.method, &Request { id: id.clone(), params: &params, era }, out)
+        });
+        outcome.unwrap_or_else(|error| {
+            Self::push_error(&id, &error, out);
+            Vec::new()
+        })
+    }
+
+    /// Whether a request of this id may be taken up.
+    fn fits(&mut self, id: &RequestId) -> Result<(), RpcError> {
+        if *id == RequestId::null() {
+            return Err(RpcError::invalid_request("id must be a string or a number, not null"));
+        }
+        if self.running_mut(id).is_some() || self.resources.listens(id) {
+            let shown = wire::quoted(id.as_json());
+            return Err(RpcError::invalid_request(&joined(&[
+                "id ",
+                &shown,
+                " is still in flight",
+            ])));
+        }
+        if self.running.len() >= MAX_PENDING_REQUESTS {
+            let message = "too many requests are waiting: await or cancel some first";
+            return Err(RpcError::invalid_request(message));
+        }
+        Ok(())
+    }
+
+    /// Answers a tool's call with what a model reads of the result.
+    fn answer_tool(&mut self, id: &RequestId, running: Running, result: &[u8], out: &mut Vec<u8>) {
+        let What::Tool { tool, starts, asked_for } = running.what else { return };
+        let reply = words::value(result);
+        let (said, is_error) = text::of(tool, &reply, &asked_for);
+        if running.cancelled {
+            // What nobody has read is told with the next result.
+            if starts || text::has_output(&reply) {
+                self.keep(said);
+            }
+            return;
+        }
+        let body = self.told(said, is_error, Some(result));
+        era::push_result(out, id, running.era, era::ONCE, &body);
+    }
+}
+
+/// The one request that a message of the client's leads to.
+fn asked(request: &Request<'_>, method: &'static str, params: String) -> Vec<Asked> {
+    vec![Asked { id: Some(request.id.clone()), method, params }]
+}

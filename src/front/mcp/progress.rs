@@ -1,0 +1,126 @@
+//! What a client is told of a call while it waits: at most once a second, with the last line of the
+//! output, and every 15 s where there is none. Clients begin their timeouts anew with each.
+
+use serde_json::Value;
+
+use super::era;
+use super::words::{json, str_of, value};
+use crate::limits::{MCP_ALIVE_MS, MCP_MESSAGE_CHARS, MCP_PROGRESS_MS, NS_PER_MS};
+use crate::pure::text::visible::one_line;
+use crate::wire::RequestId;
+
+/// What is looked at in execd's notifications.
+#[derive(Debug)]
+pub(super) struct Note {
+    /// The request that it is about, as the id was sent.
+    pub request_id: Option<RequestId>,
+    pub session_id: Option<u64>,
+    /// All of it.
+    pub fields: Value,
+}
+
+impl Note {
+    /// Reads the params of a notification.
+    pub(super) fn read(params: &[u8]) -> Self {
+        let fields = value(params);
+        let session_id = fields.get("session_id").and_then(Value::as_u64);
+        Self {
+            request_id: request_id(str::from_utf8(params).unwrap_or_default()),
+            session_id,
+            fields,
+        }
+    }
+
+    /// A text in it; empty where there is none.
+    pub(super) fn text(&self, name: &str) -> &str {
+        str_of(&self.fields, name)
+    }
+}
+
+/// The id that a notification about a request begins with, as it was sent: a parsed one may have
+/// lost an escape or a digit.
+fn request_id(params: &str) -> Option<RequestId> {
+    let rest = params.strip_prefix("{\"request_id\":")?;
+    let end = if rest.starts_with('"') {
+        let mut escaped = false;
+        let closing = rest.bytes().skip(1).position(|byte| {
+            let was_escaped = escaped;
+            escaped = byte == b'\\' && !was_escaped;
+            byte == b'"' && !was_escaped
+        });
+        closing? + 2
+    } else {
+        rest.find([',', '}'])?
+    };
+    RequestId::from_json(&rest[..end])
+}
+
+/// The progress of one call.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// The token, as JSON.
+    token: String,
+    since_ns: u64,
+    sent_ns: Option<u64>,
+    /// The number that was sent last: each is greater than the one before.
+    sent: u64,
+    /// The newest line that was not told yet.
+    untold: Option<String>,
+}
+
+impl Progress {
+    /// The progress of a call that begins now; `None` for a token that is none.
+    pub(super) fn new(token: &Value, now_ns: u64) -> Option<Self> {
+        let fits = token.is_string() || token.is_i64() || token.is_u64();
+        fits.then(|| Self {
+            token: token.to_string(),
+            since_ns: now_ns,
+            sent_ns: None,
+            sent: 0,
+            untold: None,
+        })
+    }
+
+    /// Output has come.
+    pub(super) fn heard(&mut self, note: &Note, now_ns: u64, out: &mut Vec<u8>) {
+        let text = match note.text("tail") {
+            "" => note.text("chunk"),
+            tail => tail,
+        };
+        let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        self.untold = Some(one_line(line).chars().take(MCP_MESSAGE_CHARS).collect());
+        self.tick(now_ns, out);
+    }
+
+    /// When there is something to tell.
+    pub(super) fn due_ns(&self) -> u64 {
+        match (&self.untold, self.sent_ns) {
+            (Some(_), None) => self.since_ns,
+            (Some(_), Some(sent_ns)) => sent_ns + MCP_PROGRESS_MS * NS_PER_MS,
+            (None, sent_ns) => sent_ns.unwrap_or(self.since_ns) + MCP_ALIVE_MS * NS_PER_MS,
+        }
+    }
+
+    /// Tells it once that is due.
+    pub(super) fn tick(&mut self, now_ns: u64, out: &mut Vec<u8>) {
+        if now_ns < self.due_ns() {
+            return;
+        }
+        let elapsed_ms = now_ns.saturating_sub(self.since_ns) / NS_PER_MS;
+        self.sent = elapsed_ms.max(self.sent + 1);
+        self.sent_ns = Some(now_ns);
+        let line = self.untold.take().filter(|line| !line.is_empty());
+        let message = json(&line.unwrap_or_else(|| "still waiting".to_owned()));
+        let sent = self.sent.to_string();
+        let parts = [
+            "{\"progressToken\":",
+            &self.token,
+            ",\"progress\":",
+            &sent,
+            ",\"message\":",
+            &message,
+            "}",
+        ];
+        era::push_notification(out, "notifications/progress", &parts);
+    }
+}

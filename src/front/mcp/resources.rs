@@ -1,0 +1,323 @@
+//! Logs of sessions as resources (docs/mcp.md, Logs): listed, read by parts, and watched.
+
+use serde_json::{Map, Value};
+
+use super::era::{self, Era};
+use super::progress::Note;
+use super::words::{is_set, items, joined, json, number, say, shown, str_of, value};
+use crate::engine::codec::Asked;
+use crate::limits::{
+    MCP_PROGRESS_MS, MCP_READ_BYTES, MCP_RECENT_COUNT, MCP_SUBSCRIPTIONS_MAX, NS_PER_MS,
+};
+use crate::wire::{RequestId, RpcError, quoted};
+
+/// The code of a resource that there is not, in the older era.
+const NOT_FOUND: i32 = -32002;
+/// The same in the newer one: the params are wrong.
+const INVALID_PARAMS: i32 = -32602;
+
+/// A log that is watched.
+#[derive(Debug, Default)]
+struct Watched {
+    /// By `resources/subscribe`: the URIs as they were given.
+    uris: Vec<String>,
+    /// By `subscriptions/listen`: the requests, with the URIs.
+    listeners: Vec<(RequestId, String)>,
+    sent_ns: Option<u64>,
+    /// More has come since.
+    is_due: bool,
+}
+
+impl Watched {
+    fn due_ns(&self) -> Option<u64> {
+        self.is_due.then(|| self.sent_ns.map_or(0, |at| at + MCP_PROGRESS_MS * NS_PER_MS))
+    }
+
+    fn tell(&mut self, now_ns: u64, out: &mut Vec<u8>) {
+        (self.sent_ns, self.is_due) = (Some(now_ns), false);
+        let none = &RequestId::null();
+        let plain = self.uris.iter().map(|uri| (none, uri));
+        for (id, uri) in plain.chain(self.listeners.iter().map(|(id, uri)| (id, uri))) {
+            let meta = if id == none { String::new() } else { era::of_subscription(id) };
+            let parts = ["{", &meta, "\"uri\":", &json(uri), "}"];
+            era::push_notification(out, "notifications/resources/updated", &parts);
+        }
+    }
+}
+
+/// What a connection has to do with logs.
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    watched: Vec<(u64, Watched)>,
+    /// The requests that listen, with the sessions that each does.
+    listening: Vec<(RequestId, Vec<u64>)>,
+    /// Sessions that have ended lately: the newest last.
+    recent: Vec<u64>,
+}
+
+fn json_list(texts: &[&str]) -> String {
+    let all: Vec<String> = texts.iter().map(|text| json(text)).collect();
+    joined(&["[", &all.join(","), "]"])
+}
+
+/// The session whose log a URI is, and where the part begins and ends that is asked for.
+fn parse(uri: &str) -> Option<(u64, Option<i64>, Option<u64>)> {
+    let rest = uri.strip_prefix("execd://session/")?;
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let id = path.strip_suffix("/log")?.parse().ok()?;
+    let (mut from, mut to) = (None, None);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=')? {
+            ("from", value) => from = Some(value.parse().ok()?),
+            ("to", value) => to = Some(value.parse().ok()?),
+            _ => return None,
+        }
+    }
+    Some((id, from, to))
+}
+
+fn uri_of(params: &Map<String, Value>) -> Result<String, RpcError> {
+    let uri = params.get("uri").and_then(Value::as_str);
+    let uri = uri.ok_or_else(|| RpcError::invalid_param("uri", "uri must be a string"))?;
+    Ok(uri.to_owned())
+}
+
+fn too_many() -> RpcError {
+    let message = format!("at most {MCP_SUBSCRIPTIONS_MAX} subscriptions: end some first");
+    RpcError::invalid_request(&message)
+}
+
+/// There is no such resource, or it cannot be read.
+fn refused(uri: &str, era: Era, message: String) -> RpcError {
+    let code = if era == Era::Stateless { INVALID_PARAMS } else { NOT_FOUND };
+    RpcError::coded(code, message).with("uri", uri.into())
+}
+
+fn unknown(uri: &str, era: Era) -> RpcError {
+    let message = joined(&[
+        "there is no resource ",
+        &quoted(&json(uri)),
+        ": logs are execd://session/ID/log, a part of one execd://session/ID/log?from=N",
+    ]);
+    refused(uri, era, message)
+}
+
+/// The URI of a request to read, and what execd is asked for it.
+pub(super) fn reading(params: &Map<String, Value>, era: Era) -> Result<(String, String), RpcError> {
+    let uri = uri_of(params)?;
+    let (id, from, to) = parse(&uri).ok_or_else(|| unknown(&uri, era))?;
+    let mut asked = format!("{{\"session_id\":{id},\"max_bytes\":{MCP_READ_BYTES}");
+    if let Some(from) = from {
+        say(&mut asked, &[",\"from\":", &from.to_string()]);
+    }
+    if let Some(to) = to {
+        say(&mut asked, &[",\"to\":", &to.to_string()]);
+    }
+    asked.push('}');
+    Ok((uri, asked))
+}
+
+/// The result of a reading: the text, and where in the log it stands.
+pub(super) fn contents(uri: &str, result: &[u8]) -> String {
+    let reply = value(result);
+    let (uri, text) = (json(uri), json(str_of(&reply, "text")));
+    let mut said = joined(&["{\"contents\":[{\"uri\":", &uri, ",\"mimeType\":\"text/plain\""]);
+    say(&mut said, &[",\"text\":", &text, ",\"_meta\":{\"execd/from\":"]);
+    say(&mut said, &[&shown(&reply, "from"), ",\"execd/next\":", &shown(&reply, "next_offset")]);
+    say(&mut said, &[",\"execd/total\":", &shown(&reply, "total_bytes"), ",\"execd/eof\":"]);
+    say(&mut said, &[&shown(&reply, "eof"), "}}]}"]);
+    said
+}
+
+/// Why a log could not be read.
+pub(super) fn unreadable(uri: &str, error: &RpcError, era: Era) -> RpcError {
+    refused(uri, era, error.message.clone())
+}
+
+/// The templates of the URIs.
+pub(super) const TEMPLATES: &str = concat!(
+    r#"{"resourceTemplates":[{"uriTemplate":"execd://session/{id}/log{?from,to}","name":"log","#,
+    r#""title":"Log of a session","description":"Its output as clean text, 64 KiB at most: from "#,
+    r#"byte `from` on (negative: before the end), else the last. _meta has execd/next, the `from` "#,
+    r#"of the next part.","mimeType":"text/plain"}]}"#,
+);
+
+/// Asks on our own account; nobody sees the answer.
+fn own(method: &'static str, id: u64, more: &str) -> Asked {
+    let id = id.to_string();
+    let params = joined(&["{\"session_id\":", &id, more, "}"]);
+    Asked { id: RequestId::from_json(&joined(&["\"execd ", method, &id, "\""])), method, params }
+}
+
+fn attach(id: u64) -> Asked {
+    // From far behind its end: what there is already is no news.
+    own("attach_session", id, ",\"from\":4503599627370496,\"redraw\":false")
+}
+
+fn detach(id: u64) -> Asked {
+    own("detach_session", id, "")
+}
+
+impl Resources {
+    /// The result of a list: the sessions that there are, and those that have ended lately.
+    pub(super) fn list(&self, result: &[u8]) -> String {
+        let reply = value(result);
+        let rows = items(&reply, "sessions");
+        let mut said = String::from("{\"resources\":[");
+        let mut tell = |id: u64, command: &str, runs: bool| {
+            let (id, comma) = (id.to_string(), if said.ends_with('[') { "" } else { "," });
+            let state = if runs { " (runs)" } else { " (has ended)" };
+            let about: String = command.chars().take(120).chain(state.chars()).collect();
+            say(&mut said, &[comma, "{\"uri\":\"execd://session/", &id, "/log\","]);
+            say(&mut said, &["\"name\":\"session ", &id, "\",\"description\":"]);
+            say(&mut said, &[&json(about.trim_start()), ",\"mimeType\":\"text/plain\"}"]);
+        };
+        for row in rows {
+            tell(number(row, "session_id"), &shown(row, "command"), is_set(row, "running"));
+        }
+        for id in self.recent.iter().rev() {
+            if !rows.iter().any(|row| number(row, "session_id") == *id) {
+                tell(*id, "", false);
+            }
+        }
+        said.push_str("]}");
+        said
+    }
+
+    /// A session has ended.
+    pub(super) fn ended(&mut self, note: &Note) {
+        let Some(id) = note.session_id else { return };
+        self.recent.push(id);
+        if self.recent.len() > MCP_RECENT_COUNT {
+            self.recent.remove(0);
+        }
+    }
+
+    fn watched_mut(&mut self, id: u64) -> Option<&mut Watched> {
+        self.watched.iter_mut().find(|(own, _)| *own == id).map(|(_, watched)| watched)
+    }
+
+    fn watch(&mut self, id: u64) -> Result<(&mut Watched, Vec<Asked>), RpcError> {
+        let known = self.watched_mut(id).map(|one| one.uris.len() + one.listeners.len());
+        if known.unwrap_or(self.watched.len()) >= MCP_SUBSCRIPTIONS_MAX {
+            return Err(too_many());
+        }
+        if known.is_none() {
+            self.watched.push((id, Watched::default()));
+        }
+        let asked = if known.is_none() { vec![attach(id)] } else { Vec::new() };
+        self.watched_mut(id).map(|watched| (watched, asked)).ok_or_else(too_many)
+    }
+
+    /// Forgets a log that nobody watches any more.
+    fn tidy(&mut self, id: u64) -> Vec<Asked> {
+        let unused = |one: &Watched| one.uris.is_empty() && one.listeners.is_empty();
+        if !self.watched_mut(id).is_some_and(|one| unused(one)) {
+            return Vec::new();
+        }
+        self.watched.retain(|(own, _)| *own != id);
+        vec![detach(id)]
+    }
+
+    /// Subscribes to a log, or ends that.
+    pub(super) fn subscribe(
+        &mut self,
+        params: &Map<String, Value>,
+        on: bool,
+    ) -> Result<Vec<Asked>, RpcError> {
+        let uri = uri_of(params)?;
+        let (id, ..) = parse(&uri).ok_or_else(|| unknown(&uri, Era::Connected))?;
+        if !on {
+            if let Some(watched) = self.watched_mut(id) {
+                watched.uris.retain(|one| *one != uri);
+            }
+            return Ok(self.tidy(id));
+        }
+        let (watched, asked) = self.watch(id)?;
+        if !watched.uris.contains(&uri) {
+            watched.uris.push(uri);
+        }
+        Ok(asked)
+    }
+
+    /// Takes a request that listens: it is answered never, and ends when it is cancelled.
+    pub(super) fn listen(
+        &mut self,
+        request: &RequestId,
+        params: &Map<String, Value>,
+        out: &mut Vec<u8>,
+    ) -> Result<Vec<Asked>, RpcError> {
+        if self.listening.len() >= MCP_SUBSCRIPTIONS_MAX {
+            return Err(too_many());
+        }
+        let filter = params.get("notifications").and_then(|all| all.get("resourceSubscriptions"));
+        let (mut asked, mut sessions, mut uris) = (Vec::new(), Vec::new(), Vec::new());
+        for uri in filter.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+        {
+            // What cannot be watched is left out of what is acknowledged.
+            let Some((id, ..)) = parse(uri) else { continue };
+            let Ok((watched, attach)) = self.watch(id) else { continue };
+            watched.listeners.push((request.clone(), uri.to_owned()));
+            asked.extend(attach);
+            sessions.push(id);
+            uris.push(uri);
+        }
+        self.listening.push((request.clone(), sessions));
+        let uris = json_list(&uris);
+        let meta = era::of_subscription(request);
+        let parts = ["{", &meta, "\"notifications\":{\"resourceSubscriptions\":", &uris, "}}"];
+        era::push_notification(out, "notifications/subscriptions/acknowledged", &parts);
+        Ok(asked)
+    }
+
+    /// Whether a request listens.
+    pub(super) fn listens(&self, id: &RequestId) -> bool {
+        self.listening.iter().any(|(own, _)| own == id)
+    }
+
+    /// A request that listens is cancelled; `None` where it is none.
+    pub(super) fn hang_up(&mut self, request: &RequestId) -> Option<Vec<Asked>> {
+        let at = self.listening.iter().position(|(own, _)| own == request)?;
+        let (_, sessions) = self.listening.swap_remove(at);
+        let mut asked = Vec::new();
+        for id in sessions {
+            if let Some(watched) = self.watched_mut(id) {
+                watched.listeners.retain(|(one, _)| one != request);
+            }
+            asked.extend(self.tidy(id));
+        }
+        Some(asked)
+    }
+
+    /// More of a log has come.
+    pub(super) fn changed(&mut self, note: &Note, now_ns: u64, out: &mut Vec<u8>) {
+        let watched = note.session_id.and_then(|id| self.watched_mut(id));
+        if let Some(watched) = watched {
+            watched.is_due = true;
+            self.tick(now_ns, out);
+        }
+    }
+
+    /// A log is complete.
+    pub(super) fn over(&mut self, note: &Note, out: &mut Vec<u8>) {
+        let Some(id) = note.session_id else { return };
+        if let Some(watched) = self.watched_mut(id) {
+            watched.tell(0, out);
+            self.watched.retain(|(own, _)| *own != id);
+        }
+    }
+
+    /// When there is something to tell.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        self.watched.iter().filter_map(|(_, one)| one.due_ns()).min()
+    }
+
+    /// Tells what is due.
+    pub(super) fn tick(&mut self, now_ns: u64, out: &mut Vec<u8>) {
+        for (_, watched) in &mut self.watched {
+            if watched.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+                watched.tell(now_ns, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What a model reads of the stream tools' results (docs/pi.md): facts, a rule, output, how to go
+//! on.
+
+use serde_json::Value;
+
+use super::words::{is_set, items, number, plain, say, shown, str_of};
+use crate::pure::text::clean::window_text;
+
+/// The fields that a report begins with, where they are there.
+const FACTS: &[&str] =
+    &["sessionId", "exitCode", "signal", "timedOut", "error", "pid", "durationMs", "logPath"];
+
+/// The text of a result of the tool of this name; `asked`: the call's params.
+pub(super) fn of(tool: &str, reply: &Value, asked: &Value) -> String {
+    match tool {
+        "list_processes" => list(reply),
+        "get_process_log" => page(reply),
+        "write_stdin" => stdin(reply),
+        _ => report(reply, asked),
+    }
+}
+
+/// Says a field, where it is there, between these words.
+#[inline(never)]
+fn field(said: &mut String, reply: &Value, before: &str, name: &str) {
+    let shown = shown(reply, name);
+    if !shown.is_empty() {
+        say(said, &[before, &shown]);
+    }
+}
+
+/// The report of a session.
+fn report(reply: &Value, asked: &Value) -> String {
+    let status = str_of(reply, "status");
+    let runs = status == "running";
+    let mut said = String::new();
+    say(&mut said, &["[", status, "]"]);
+    for name in FACTS {
+        if runs || *name != "pid" {
+            field(&mut said, reply, &["\n", name, ": "].concat(), name);
+        }
+    }
+    let none = Value::Null;
+    let wait = reply.get("wait").unwrap_or(&none);
+    let impossible = str_of(wait, "outcome") == "impossible" && wait.get("state").is_some();
+    let stuck = runs && impossible && reply.get("note").is_some();
+    if stuck {
+        said.push_str("\nwait: impossible");
+    } else {
+        ended(&mut said, wait, asked);
+    }
+    if runs {
+        doing(&mut said, "\n", reply, !stuck);
+    }
+    said.push_str("\n---\n");
+    output(&mut said, reply, runs);
+    let notes = notes(reply, runs, stuck);
+    if !notes.is_empty() && !said.ends_with('\n') {
+        said.push('\n');
+    }
+    said + &notes
+}
+
+/// How a wait ended that said what it waits for, or that nothing but input could end.
+fn ended(said: &mut String, wait: &Value, asked: &Value) {
+    match str_of(wait, "outcome") {
+        "matched" => matched(said, "\nwait: matched ", wait, asked.get("until")),
+        "stopped" => matched(said, "\nwait: stopped by ", wait, asked.get("stop")),
+        "impossible" => said.push_str("\nwait: impossible"),
+        "deadline" => {
+            let s = number(wait, "effectiveTimeoutMs") / 1_000;
+            say(said, &["\nwait: not within ", &s.to_string(), " s"]);
+        }
+        "exited" => said.push_str("\nwait: ended"),
+        _ => return,
+    }
+    field(said, wait, ": ", "why");
+}
+
+/// What came true: the pattern and its line, the port, the kind of input.
+fn matched(said: &mut String, before: &str, wait: &Value, condition: Option<&Value>) {
+    let by = str_of(wait, "by");
+    let given = condition.and_then(|all| all.get(by));
+    let index = usize::try_from(number(wait, "index")).unwrap_or_default();
+    let pattern = given.and_then(|all| all.get(index)).or(given).map(plain).unwrap_or_default();
+    said.push_str(before);
+    match by {
+        "text" => say(said, &["\"", &pattern, "\""]),
+        "regex" => say(said, &["/", &pattern, "/"]),
+        "port" => say(said, &["port ", &shown(wait, "port")]),
+        "input" => say(said, &["input: ", kind(str_of(wait, "state"))]),
+        _ => said.push_str(by),
+    }
+    field(said, wait, " → ", "text");
+}
+
+fn kind(state: &str) -> &'static str {
+    match state {
+        "waiting_for_line" => "a line",
+        "waiting_for_password" => "a password",
+        "waiting_for_key" => "a key",
+        _ => "",
+    }
+}
+
+/// Says who something is of, where that is known.
+#[inline(never)]
+fn whose(said: &mut String, of: &Value) {
+    let command = shown(of, "command");
+    if !command.is_empty() {
+        say(said, &[" (", &command, ")"]);
+    }
+}
+
+/// What a session is doing, where that is told, each behind `before`.
+fn doing(said: &mut String, before: &str, session: &Value, tells_state: bool) {
+    let state = str_of(session, "state");
+    let kind = kind(state);
+    if tells_state && !kind.is_empty() {
+        say(said, &[before, "waits for ", kind]);
+        whose(said, session.get("stateDetail").unwrap_or(&Value::Null));
+    } else if tells_state && state == "stopped" {
+        say(said, &[before, "stopped"]);
+    }
+    if is_set(session, "fullScreen") {
+        say(said, &[before, "full screen"]);
+    }
+    for (at, one) in items(session, "listening").iter().enumerate() {
+        let first = at == 0;
+        say(said, &[if first { before } else { ", " }, if first { "listens on " } else { "" }]);
+        said.push_str(&shown(one, "port"));
+        whose(said, one);
+    }
+}
+
+/// The output, both streams under their names where there is more than stdout; or what is said
+/// where there is none.
+fn output(said: &mut String, reply: &Value, runs: bool) {
+    let (stdout, stderr) = (str_of(reply, "stdout"), str_of(reply, "stderr"));
+    let tail = str_of(reply, "tail");
+    if runs && reply.get("stdout").is_none() {
+        said.push_str(if tail.is_empty() { "(no output so far)" } else { tail });
+    } else if stdout.is_empty() && stderr.is_empty() {
+        said.push_str(if runs { "(no new output)" } else { "(no output)" });
+    } else if stderr.is_empty() {
+        said.push_str(stdout);
+    } else {
+        if !stdout.is_empty() {
+            let end = if stdout.ends_with('\n') { "" } else { "\n" };
+            say(said, &["stdout:\n", stdout, end]);
+        }
+        say(said, &["stderr:\n", stderr]);
+    }
+}
+
+/// Adds a note.
+#[inline(never)]
+fn note(notes: &mut String, parts: &[&str]) {
+    notes.push_str("\n[");
+    say(notes, parts);
+    notes.push(']');
+}
+
+fn notes(reply: &Value, runs: bool, stuck: bool) -> String {
+    let mut notes = String::new();
+    let id = shown(reply, "sessionId");
+    let path = str_of(reply, "logPath");
+    let mut log = String::new();
+    if !path.is_empty() {
+        say(&mut log, &[" (log: ", path, ")"]);
+    }
+    for name in ["note", "failureMessage"] {
+        let said = shown(reply, name);
+        if !said.is_empty() {
+            note(&mut notes, &[&said]);
+        }
+    }
+    if is_set(reply, "logTruncated") {
+        note(&mut notes, &[LOG_ENDED]);
+    }
+    if is_set(reply, "truncated") {
+        let rest =
+            if path.is_empty() { "what memory still has of it" } else { "any part of the log" };
+        let parts =
+            ["Only the end of it is shown; get_process_log with sessionId ", &id, " gives ", rest];
+        note(&mut notes, &parts);
+    }
+    if is_set(reply, "late") {
+        note(&mut notes, &["Some of this came after the command had ended", &log]);
+    }
+    let pids: Vec<String> = items(reply, "backgroundPids").iter().map(plain).collect();
+    if !pids.is_empty() {
+        let parts = [
+            "Still running in the background: pid ",
+            &pids.join(", "),
+            "; poll_process with sessionId ",
+            &id,
+            " tells what comes later",
+            &log,
+            "; kill_process ends what runs",
+        ];
+        note(&mut notes, &parts);
+    }
+    let tail = reply.get("stdout").is_none();
+    if stuck && tail && !str_of(reply, "tail").is_empty() {
+        note(&mut notes, &["This is the end of its output so far"]);
+    } else if runs && !stuck {
+        let tail = if tail { ", this is the end of its output so far" } else { "" };
+        let parts = [
+            "Still running",
+            tail,
+            ". poll_process with sessionId ",
+            &id,
+            " and waitMs waits for the end, with maxDrainMs for more output; write_stdin types into \
+             it, kill_process ends it",
+        ];
+        note(&mut notes, &parts);
+    }
+    notes
+}
+
+/// What is said of a log that is full.
+const LOG_ENDED: &str = "the log ended at its limit, what came later is not in it";
+
+fn age(ms: u64) -> String {
+    match ms / 1_000 {
+        s @ 0..60 => format!("{s}s"),
+        s => format!("{}m", s / 60),
+    }
+}
+
+/// A line for each session.
+fn list(reply: &Value) -> String {
+    let all = items(reply, "processes");
+    let running = all.iter().filter(|one| str_of(one, "status") == "running").count();
+    let mut said = if all.is_empty() {
+        "no processes".to_owned()
+    } else {
+        format!("{running} running, {} ended", all.len() - running)
+    };
+    for one in all {
+        row(&mut said, one);
+    }
+    if number(reply, "forgotten") > 0 {
+        say(&mut said, &["\nforgotten: ", &shown(reply, "forgotten"), " that ended earlier"]);
+    }
+    said
+}
+
+fn row(said: &mut String, one: &Value) {
+    let runs = str_of(one, "status") == "running";
+    field(said, one, "\n- sessionId ", "sessionId");
+    field(said, one, " · ", "status");
+    field(said, one, " · exitCode ", "exitCode");
+    field(said, one, " · ", "signal");
+    say(said, &[" · ", &age(number(one, "durationMs"))]);
+    if runs {
+        field(said, one, " · pid ", "pid");
+    }
+    doing(said, " · ", one, true);
+    field(said, one, " · ", "name");
+    say(said, &[" · ", &shown(one, "command"), " (", &shown(one, "cwd"), ")"]);
+    match str_of(one, "stdinMode") {
+        "null" => said.push_str(" · no stdin"),
+        "pty" => said.push_str(" · pty"),
+        _ => {}
+    }
+    say(said, &[" · ", &shown(one, "outputBytes"), " bytes"]);
+    field(said, one, " · log ", "logPath");
+}
+
+/// A page of a log.
+fn page(reply: &Value) -> String {
+    let mut said = String::new();
+    field(&mut said, reply, "[log of sessionId ", "sessionId");
+    field(&mut said, reply, ", bytes ", "offset");
+    field(&mut said, reply, " to ", "nextOffset");
+    field(&mut said, reply, " of ", "totalBytes");
+    if is_set(reply, "eof") {
+        said.push_str("; end of the log");
+    } else if number(reply, "nextOffset") >= number(reply, "totalBytes") {
+        said.push_str("; all there is so far");
+    } else {
+        field(&mut said, reply, "; next page: offset ", "nextOffset");
+    }
+    if number(reply, "omittedBytes") > 0 {
+        field(&mut said, reply, "; bytes before it that cannot be given: ", "omittedBytes");
+    }
+    if is_set(reply, "late") {
+        said.push_str("; some of it came after the command had ended");
+    }
+    field(&mut said, reply, "; ", "failureMessage");
+    if is_set(reply, "logTruncated") {
+        say(&mut said, &["; ", LOG_ENDED]);
+    }
+    let text = window_text(str_of(reply, "text").as_bytes(), false);
+    say(&mut said, &["]\n---\n", if text.is_empty() { "(nothing)" } else { &text }]);
+    said
+}
+
+/// What became of input.
+fn stdin(reply: &Value) -> String {
+    let unit = if number(reply, "written") == 1 { " byte" } else { " bytes" };
+    let mut said = String::new();
+    say(&mut said, &["wrote ", &shown(reply, "written"), unit]);
+    if number(reply, "queued") > 0 {
+        say(&mut said, &["; ", &shown(reply, "queued"), " of its input are not read yet"]);
+    }
+    if is_set(reply, "eof") {
+        said.push_str("; stdin is closed");
+    }
+    said + ". poll_process shows what it answers."
+}

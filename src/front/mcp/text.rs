@@ -1,0 +1,77 @@
+//! What a model reads of a result: the same text that it reads in pi (docs/pi.md). The replies of
+//! most methods have it already; what is left is put together here.
+
+use serde_json::Value;
+
+use super::stream_text;
+use super::tools::Tool;
+use super::words::{is_set, items, joined, say, shown, str_of};
+
+/// What bash says of a command in the background, and what is true here.
+const PROMISE: &str = "\nResult will be reported when it finishes.\n";
+const NO_PROMISE: &str = "\nNothing reports its end by itself: tmux (list, peek) shows it.\n";
+
+/// Whether a reply has output of a command, which no other reply has.
+pub(super) fn has_output(reply: &Value) -> bool {
+    ["output", "stdout", "stderr", "final_output"]
+        .iter()
+        .any(|name| !str_of(reply, name).is_empty())
+}
+
+/// The text of a tool's result, and whether it is an error's; `asked`: the call's params.
+pub(super) fn of(tool: Tool, reply: &Value, asked: &Value) -> (String, bool) {
+    if tool.model.set == "stream" {
+        return (stream_text::of(tool.row.name, reply, asked), false);
+    }
+    let said = match tool.row.name {
+        "kill_session" => killed(reply),
+        "set_on_exit" => {
+            let status = str_of(reply, "status").replace('_', " ");
+            let status = if status.is_empty() { "unknown" } else { &status };
+            joined(&["session ", &shown(asked, "session_id"), ": ", status])
+        }
+        "resize_session" => {
+            let (cols, rows) = (shown(reply, "cols"), shown(reply, "rows"));
+            joined(&["session ", &shown(asked, "session_id"), ": ", &cols, "x", &rows])
+        }
+        _ if reply.get("header").is_some() => {
+            let output = str_of(reply, "output");
+            let output = if output.is_empty() { "(no output)" } else { output };
+            with_footer(joined(&[str_of(reply, "header"), "\n---\n", output]), reply)
+        }
+        _ if reply.get("text").is_some() => str_of(reply, "text").replace(PROMISE, NO_PROMISE),
+        _ => reply.to_string(),
+    };
+    (said, is_set(reply, "is_error"))
+}
+
+fn with_footer(mut said: String, reply: &Value) -> String {
+    let footer = str_of(reply, "footer");
+    if !footer.is_empty() {
+        say(&mut said, &["\n\n", footer]);
+    }
+    said
+}
+
+fn killed(reply: &Value) -> String {
+    if !is_set(reply, "found") {
+        let mut said = joined(&["unknown session_id: ", &shown(reply, "session_id")]);
+        // Its text has no place for the events that came with the answer.
+        for event in items(reply, "events") {
+            let (id, what) = (shown(event, "session_id"), str_of(event, "what"));
+            say(&mut said, &["\nevent: session ", &id, " (", &shown(event, "command"), ") ", what]);
+            say(&mut said, &[" ", &shown(event, "exit_code"), &shown(event, "signal")]);
+        }
+        return said;
+    }
+    let mut said = str_of(reply, "summary").to_owned();
+    for one in items(reply, "survivors") {
+        let (pid, command) = (shown(one, "pid"), shown(one, "command"));
+        say(&mut said, &["\nnot ended: ", &pid, " ", &command, " (", str_of(one, "reason"), ")"]);
+    }
+    let output = str_of(reply, "final_output");
+    if !output.is_empty() {
+        say(&mut said, &["\n---\n", output]);
+    }
+    with_footer(said, reply)
+}

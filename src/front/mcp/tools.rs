@@ -1,0 +1,296 @@
+//! The tools: which there are, what a model reads of them (the rows' own words), and from a call's
+//! arguments to the params of a row.
+
+use serde_json::{Map, Value};
+
+use super::progress::Progress;
+use super::words::{joined, json, say};
+use crate::config::Config;
+use crate::engine::contract::Model;
+use crate::families::Method;
+use crate::front::models;
+use crate::pure::time::rfc3339::parse_utc;
+use crate::sys::clock;
+use crate::wire::{Kind, Param, RpcError, known_param, quoted};
+
+/// What is said in the place of the words on logs where there are none.
+const NO_LOGS: &str =
+    "There are no log files: have long output filtered by the command itself (grep, tail).";
+
+/// What asks for a message to the model that nobody has asked for.
+const WAKES: &str = "on_exit";
+/// Params that no call has here: reports that come by themselves.
+const REPORTS: [&str; 2] = ["pollInterval", "pollLines"];
+/// Actions of tmux that are about such reports.
+const REPORT_ACTIONS: [&str; 3] = ["list-polls", "poll", "unpoll"];
+/// What stands in the place of words of the table, besides numbers of the settings.
+const REPLACED: [(&str, &str); 11] = [
+    (" list-polls: those with reports.", ""),
+    (" poll: reports of its output. unpoll: no more reports.", ""),
+    ("{{workdir}}", ""),
+    ("{{bashContextLines}}", "2000"),
+    ("{{maxOutputKb}}", "50"),
+    ("{{defaultTimeoutSeconds}}", "30"),
+    ("{{maxTimeoutSeconds}}", "60"),
+    ("{{defaultTimeoutAction}}", "background"),
+    ("{{tty}}", "false"),
+    ("{{bashToolName}}", "bash"),
+    (",\"description\":\"\"", ""),
+];
+
+/// The params that say how long a call waits: the milliseconds of one unit, and how many it waits
+/// where they are not given, as far as that may be too long.
+const WAITS: [(&str, u64, u64); 6] = [
+    ("yield_time_ms", 1, 0),
+    ("timeout_ms", 1, 30_000),
+    ("waitMs", 1, 0),
+    ("maxDrainMs", 1, 0),
+    ("timeout", 1_000, 30_000),
+    (STREAM_WAIT, 1, 0),
+];
+/// The one whose default is a setting.
+const STREAM_WAIT: &str = "yieldMs";
+/// The params that end what is waited for once the wait is over: such a wait is not cut.
+const ENDS: [(&str, &str); 2] = [("killIf", "timeout"), ("timeoutAction", "kill")];
+
+/// The sets of tools that there are.
+pub const SETS: &[&str] = models::SETS;
+
+/// A tool: a row of the table of methods, and what models read of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tool {
+    pub row: &'static Method,
+    pub model: &'static Model,
+}
+
+impl Tool {
+    fn table(&self) -> &'static [Param] {
+        models::table_of(self.row, self.model)
+    }
+
+    /// The params that the model gets, with their words.
+    fn params(&self, has_channel: bool) -> Vec<(&'static str, &'static str)> {
+        let shown = |name: &str| (has_channel || name != WAKES) && !REPORTS.contains(&name);
+        self.model.params.iter().copied().filter(|(name, _)| shown(name)).collect()
+    }
+}
+
+/// What the server goes by.
+#[derive(Debug)]
+pub struct Settings {
+    /// The tools, set by set.
+    tools: Vec<Tool>,
+    /// Results have what execd answered as structured content, too.
+    pub structured: bool,
+    /// How long a call without a progress token waits at most.
+    max_wait_ms: u64,
+    max_poll_ms: u64,
+    /// How long bash_stream waits where nothing is said, and how much it shows.
+    stream_ms: u64,
+    stream_chars: usize,
+    /// Whether there are log files.
+    has_logs: bool,
+}
+
+impl Settings {
+    /// What goes by the settings of this execd: the tools of these sets, in this order.
+    pub fn new(sets: &[&'static str], structured: bool, max_wait_s: u64, of: &Config) -> Self {
+        let mut tools = Vec::new();
+        for set in sets {
+            tools.extend(models::tools(set).map(|(row, model)| Tool { row, model }));
+        }
+        Self {
+            tools,
+            structured,
+            max_wait_ms: max_wait_s * 1_000,
+            max_poll_ms: of.max_empty_poll_ms,
+            stream_ms: of.stream.yield_ms,
+            stream_chars: of.stream.max_chars,
+            has_logs: !of.logs.off,
+        }
+    }
+
+    fn has(&self, set: &str) -> bool {
+        self.tools.iter().any(|tool| tool.model.set == set)
+    }
+
+    /// Text with the values of the settings in their places.
+    fn filled(&self, mut text: String) -> String {
+        let numbers = [
+            ("{{maxPollMs}}", self.max_poll_ms.to_string()),
+            ("{{yieldMs}}", self.stream_ms.to_string()),
+            ("{{chars}}", self.stream_chars.to_string()),
+        ];
+        let numbers = numbers.iter().map(|(name, value)| (*name, value.as_str()));
+        for (name, value) in numbers.chain(REPLACED) {
+            text = text.replace(name, value);
+        }
+        text
+    }
+}
+
+/// The tool of this name; of two, the one that has all that is given.
+pub(super) fn find(
+    settings: &Settings,
+    name: &str,
+    given: &Map<String, Value>,
+) -> Result<Tool, RpcError> {
+    let has = |tool: &Tool, name: &str| tool.model.params.iter().any(|(own, _)| *own == name);
+    let mut found: Option<Tool> = None;
+    for tool in settings.tools.iter().filter(|tool| tool.row.name == name) {
+        if found.is_none() || given.keys().all(|name| has(tool, name)) {
+            found = Some(*tool);
+        }
+    }
+    found.ok_or_else(|| {
+        let names: Vec<&str> = settings.tools.iter().map(|tool| tool.row.name).collect();
+        let shown = quoted(&json(name));
+        let message = joined(&["Unknown tool: ", &shown, "; there are ", &names.join(", ")]);
+        RpcError::invalid_param("name", message)
+    })
+}
+
+/// The result of tools/list.
+pub(super) fn list(settings: &Settings, has_channel: bool) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut told = String::from("{\"tools\":[");
+    for tool in &settings.tools {
+        // Two sets may have a tool of one name: the first one's is told. What can do nothing but
+        // arm a wake is of no use without somebody who can be woken.
+        let useless =
+            !has_channel && tool.table().iter().any(|one| one.required && one.name == WAKES);
+        if useless || names.contains(&tool.row.name) {
+            continue;
+        }
+        if !names.is_empty() {
+            told.push(',');
+        }
+        names.push(tool.row.name);
+        tell(&mut told, settings, *tool, has_channel);
+    }
+    told.push_str("]}");
+    settings.filled(told)
+}
+
+fn tell(told: &mut String, settings: &Settings, tool: Tool, has_channel: bool) {
+    let Tool { row, model } = tool;
+    let logs = match model.logs {
+        "" => "",
+        logs if settings.has_logs => logs,
+        _ => NO_LOGS,
+    };
+    let space = if logs.is_empty() { "" } else { " " };
+    let description = json(&joined(&[model.description, space, logs]));
+    let schema = models::input_schema(tool.table(), &tool.params(has_channel));
+    let output = if settings.structured { r#","outputSchema":{"type":"object"}"# } else { "" };
+    say(told, &["{\"name\":\"", row.name, "\",\"title\":", &json(model.title)]);
+    say(told, &[",\"description\":", &description, ",\"inputSchema\":", &schema, output]);
+    say(told, &[",\"annotations\":", &models::annotations(model), "}"]);
+}
+
+/// Takes a call's arguments and gives the params of its row. Errors are for the model.
+pub(super) fn params(
+    settings: &Settings,
+    tool: Tool,
+    given: Map<String, Value>,
+    (progress, has_channel): (Option<&Progress>, bool),
+) -> Result<Map<String, Value>, String> {
+    let table = tool.table();
+    let shown = tool.params(has_channel);
+    let mut params = Map::new();
+    for (name, value) in given {
+        let own = known_param(table, &name).map_or("", |param| param.name);
+        if !shown.iter().any(|(one, _)| *one == own) {
+            let names: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
+            let name = if name.len() <= 80 { &name } else { "what is given" };
+            let (tool, names) = (tool.row.name, names.join(", "));
+            return Err(joined(&[name, ": ", tool, " takes no such argument; it takes ", &names]));
+        }
+        if !value.is_null() {
+            // What is given twice keeps both names, and is refused by them.
+            let name = if params.contains_key(own) { name } else { own.to_owned() };
+            params.insert(name, value);
+        }
+    }
+    let action = params.get("action").and_then(Value::as_str).unwrap_or_default();
+    if REPORT_ACTIONS.contains(&action) {
+        let why = ": nothing is reported here by itself; peek shows the output";
+        return Err(joined(&[action, why]));
+    }
+    for param in table {
+        let own = match (param.name, param.kind) {
+            ("header", _) => Value::from("compact"),
+            ("events", Kind::Bool) => Value::Bool(tool.row.name != "set_on_exit"),
+            ("stream", Kind::Bool) => Value::Bool(progress.is_some()),
+            (name, Kind::Sessions) if !params.contains_key(name) => Value::from("all"),
+            _ => continue,
+        };
+        params.insert(param.name.to_owned(), own);
+    }
+    if progress.is_none() {
+        cut_waits(settings, table, &mut params);
+    }
+    Ok(params)
+}
+
+/// Cuts what a call waits to what its client certainly waits for an answer.
+fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Value>) {
+    let text = |params: &Map<String, Value>, name: &str| -> String {
+        params.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    if ENDS.iter().any(|(name, word)| text(params, name) == *word) {
+        return;
+    }
+    for (name, unit_ms, default_ms) in WAITS {
+        if !table.iter().any(|param| param.name == name) {
+            continue;
+        }
+        let unset_ms = if name == STREAM_WAIT { settings.stream_ms } else { default_ms };
+        let most = settings.max_wait_ms / unit_ms;
+        #[allow(clippy::cast_precision_loss)] // It is compared, not kept.
+        let too_long = match params.get(name) {
+            None => unset_ms / unit_ms > most,
+            Some(given) => given.as_f64().unwrap_or_default() > most as f64,
+        };
+        if too_long {
+            params.insert(name.to_owned(), Value::from(most));
+        }
+    }
+    let most_ms = i64::try_from(settings.max_wait_ms).unwrap_or(i64::MAX);
+    if let Ok(stamp) = parse_utc(&text(params, "yield_until"))
+        && stamp.unix_ms.saturating_sub(clock::wall_ms()) > most_ms
+    {
+        params.remove("yield_until");
+        params.insert("yield_time_ms".to_owned(), Value::from(settings.max_wait_ms));
+    }
+}
+
+/// What a model is told of all tools, in at most 600 characters.
+pub(super) fn instructions(settings: &Settings) -> String {
+    let unified = settings.has("unified");
+    let idioms = if unified {
+        "Server: exec_command with until {\"port\": 5173} and stop {\"regex\": \"rror\"}. Build, \
+         tests: one write_stdin without chars and a long yield_time_ms; it answers when they end. \
+         REPL: until {\"input\": true} with each line. "
+    } else if settings.has("stream") {
+        "Server: bash_stream with until {\"port\": 5173} and stop {\"regex\": \"rror\"}. Build, \
+         tests: one poll_process with a long waitMs; it answers when they end. REPL: \
+         poll_process with until {\"input\": true} after each line. "
+    } else {
+        ""
+    };
+    let logs = if settings.has_logs {
+        "All output is in log files and in the resources execd://session/ID/log. "
+    } else {
+        ""
+    };
+    let told = if unified { "Ends of sessions come with the next result (event:). " } else { "" };
+    joined(&[
+        "Never sleep to wait. ",
+        idioms,
+        logs,
+        "A cancelled call leaves its command running. ",
+        told,
+        "All sessions end with this server.",
+    ])
+}

@@ -1,0 +1,644 @@
+//! The Model Context Protocol on stdin and stdout (docs/mcp.md), driven by hand in both eras: what
+//! is answered, what is told by itself, bad input, and clients that read nothing or die.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+
+use common::{Execd, Setup, eventually, is_alive};
+use serde_json::{Value, json};
+
+/// An execd that speaks the protocol.
+fn mcp(flags: &[&str]) -> Execd {
+    Execd::with(&[&["mcp"], flags].concat(), &[])
+}
+
+/// One that was initialized by a client with these capabilities.
+fn connected(flags: &[&str], capabilities: &Value) -> Execd {
+    let mut execd = mcp(flags);
+    execd.result("initialize", hello("2025-11-25", capabilities));
+    execd.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    execd
+}
+
+fn hello(version: &str, capabilities: &Value) -> Value {
+    json!({
+        "protocolVersion": version, "capabilities": capabilities,
+        "clientInfo": { "name": "test", "version": "1" },
+    })
+}
+
+/// `_meta` of a request of the era without connections.
+fn stateless(version: &str) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+/// The params of a call.
+fn tool(name: &str, arguments: &Value) -> Value {
+    json!({ "name": name, "arguments": arguments })
+}
+
+/// The text of a result, and whether it is an error's.
+fn text_of(result: &Value) -> (&str, bool) {
+    let content = result["content"].as_array().expect("content");
+    assert_eq!(content.len(), 1, "one item: {result}");
+    assert_eq!(content[0]["type"], "text", "{result}");
+    (content[0]["text"].as_str().expect("text"), result["isError"] == true)
+}
+
+/// Calls a tool, which answers without an error, and gives the text.
+fn call(execd: &mut Execd, name: &str, arguments: &Value) -> String {
+    let result = execd.result("tools/call", tool(name, arguments));
+    let (text, is_error) = text_of(&result);
+    assert!(!is_error, "{text}");
+    text.to_owned()
+}
+
+/// Calls a tool, which fails, and gives the text.
+fn failing(execd: &mut Execd, name: &str, arguments: &Value) -> String {
+    let result = execd.result("tools/call", tool(name, arguments));
+    let (text, is_error) = text_of(&result);
+    assert!(is_error, "{text}");
+    text.to_owned()
+}
+
+fn cancel(execd: &mut Execd, id: u64) {
+    let params = json!({ "requestId": id, "reason": "the user pressed Esc" });
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    execd.send_line(&note.to_string());
+}
+
+// ---- The handshake ----------------------------------------------------------------------------
+
+/// rule: mcp.md, Versions: `initialize` answers with the client's version where it is known, else
+///   with the newest that has a handshake
+#[test]
+fn the_clients_version_is_answered_where_it_is_known() {
+    let table = [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("1.0", "2025-11-25"),
+        ("", "2025-11-25"),
+    ];
+    let mut execd = mcp(&[]);
+    for (asked, answered) in table {
+        let result = execd.result("initialize", hello(asked, &json!({})));
+        assert_eq!(result["protocolVersion"], answered, "{asked}");
+        assert_eq!(result["serverInfo"]["name"], "execd");
+        assert_eq!(result["capabilities"], json!({"tools": {}, "resources": {"subscribe": true}}));
+    }
+    // Whatever else is wrong with it.
+    assert_eq!(execd.result("initialize", json!({}))["protocolVersion"], "2025-11-25");
+    execd.nothing_but_a_ping();
+}
+
+/// rule: mcp.md, Versions: `instructions` has at most 600 characters
+#[test]
+fn instructions_are_short_whichever_tools_there_are() {
+    for tools in ["unified", "stream", "bash", "unified,more,stream,bash"] {
+        for log in [&[][..], &["--no-log"]] {
+            let mut execd = mcp(&[&["--tools", tools], log].concat());
+            let result = execd.result("initialize", hello("2025-11-25", &json!({})));
+            let said = result["instructions"].as_str().expect("instructions");
+            assert!(said.chars().count() <= 600, "{tools}: {}", said.chars().count());
+            assert!(said.contains("end with this server"), "{said}");
+            assert_eq!(said.contains("execd://session"), log.is_empty(), "{said}");
+        }
+    }
+}
+
+// ---- Tools ------------------------------------------------------------------------------------
+
+/// rule: mcp.md, Tools: The tools of a set are those of `--describe --for-models`, in that order;
+///   the unified ones take at most 6,000 characters
+#[test]
+fn the_list_has_the_rows_of_the_table() {
+    let described = std::process::Command::new(env!("CARGO_BIN_EXE_execd"))
+        .args(["--describe", "--for-models"])
+        .output()
+        .expect("execd --describe");
+    let described: Value = serde_json::from_slice(&described.stdout).expect("JSON");
+    for set in described["sets"].as_array().expect("sets") {
+        let name = set["name"].as_str().expect("a name");
+        let mut execd = mcp(&["--tools", name]);
+        let list = execd.result("tools/list", json!({}));
+        assert_eq!(execd.result("tools/list", json!({"cursor": "x"})), list, "always the same");
+        let listed = list["tools"].as_array().expect("tools");
+        let names = |tools: &[Value]| -> Vec<Value> {
+            // What only arms wakes is of no use without somebody who can be woken.
+            let all = tools.iter().map(|tool| tool["name"].clone());
+            all.filter(|name| name != "set_on_exit").collect()
+        };
+        assert_eq!(names(listed), names(set["tools"].as_array().expect("tools")), "{name}");
+        for tool in listed {
+            assert!(!tool.to_string().contains("{{"), "every value is in its place: {tool}");
+            assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+            assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{tool}");
+            for field in ["on_exit", "pollInterval", "header", "events", "stream"] {
+                let field = tool["inputSchema"]["properties"].get(field);
+                let is_stream = field.is_some_and(|one| one["enum"][0] == "stdout");
+                assert!(field.is_none() || is_stream, "{tool}");
+            }
+        }
+        let chars = list.to_string().chars().count();
+        eprintln!("tools/list of {name}: {chars} characters");
+        assert!(name != "unified" || chars <= 6_000, "{chars}");
+    }
+}
+
+/// rule: mcp.md, Tools: A result is one text: header, rule, output, footer, as pi's model reads it
+#[test]
+fn a_result_is_the_text_that_a_model_reads() {
+    let mut execd = connected(&[], &json!({}));
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "echo hi"}));
+    assert_eq!(said, "[exited]\nexit_code: 0\n---\nhi\n");
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "exit 3", "tty": null}));
+    assert!(said.starts_with("[exited]\nexit_code: 3\nlog_path: "), "{said}");
+    assert!(said.ends_with("\n---\n(no output)"), "{said}");
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "exec cat"}));
+    assert!(said.starts_with("[still running]\nsession_id: 3\n"), "{said}");
+    let said = call(&mut execd, "write_stdin", &json!({"session_id": 3, "chars": "x\\n"}));
+    assert!(said.ends_with("\n---\nx\n"), "{said}");
+    let said = call(&mut execd, "list_sessions", &json!({}));
+    assert!(said.starts_with("unified-exec sessions (1 live, 0 just exited):\n  3 "), "{said}");
+    let said = call(&mut execd, "kill_session", &json!({"session_id": 3}));
+    assert!(said.starts_with("Killed session 3 (pid "), "{said}");
+    let said = call(&mut execd, "kill_session", &json!({"session_id": 99}));
+    assert_eq!(said, "unknown session_id: 99");
+    let said = call(&mut execd, "wait_for", &json!({}));
+    assert!(said.contains("no session"), "session_ids is all where nothing is said: {said}");
+    let long = call(&mut execd, "exec_command", &json!({"cmd": "seq 5000"}));
+    let (_, footer) = long.rsplit_once("\n\n").expect("a footer");
+    assert!(footer.contains("execd log") || footer.contains(".log"), "{footer}");
+}
+
+/// rule: mcp.md, Tools: What is wrong with a call is told to the model; only an unknown tool is an
+///   error of the protocol
+#[test]
+fn what_is_wrong_with_a_call_is_told_to_the_model() {
+    let mut execd = connected(&[], &json!({}));
+    let said = failing(&mut execd, "exec_command", &json!({"command_prefix": "x", "cmd": "true"}));
+    assert!(said.starts_with("command_prefix: exec_command takes no such argument"), "{said}");
+    assert!(said.contains("cmd, workdir,") && !said.contains("on_exit"), "{said}");
+    for (name, arguments, wanted) in [
+        ("exec_command", json!({}), "cmd"),
+        ("exec_command", json!({"cmd": 5}), "cmd"),
+        ("exec_command", json!({"cmd": "true", "on_exit": "wake"}), "on_exit"),
+        ("exec_command", json!({"cmd": "x", "until": {"regex": "("}}), "regex"),
+        ("write_stdin", json!({"session_id": 9, "chars": "x"}), "9"),
+        ("write_stdin", json!({"session_id": "x"}), "session_id"),
+    ] {
+        let said = failing(&mut execd, name, &arguments);
+        assert!(said.contains(wanted), "{arguments}: {said}");
+    }
+    let result = execd.result("tools/call", json!({"name": "exec_command", "arguments": [1]}));
+    assert_eq!(text_of(&result), ("arguments must be an object", true));
+    for params in [json!({"name": "bash_stream"}), json!({}), json!({"name": 7})] {
+        let error = execd.error("tools/call", params);
+        assert_eq!(error["code"], -32602, "{error}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains("exec_command, write_stdin"), "{message}");
+    }
+}
+
+/// rule: mcp.md, Tools: `--mcp-structured` adds what execd answered as structured content
+#[test]
+fn structured_content_is_there_only_where_it_is_asked_for() {
+    for structured in [false, true] {
+        let mut execd = connected(if structured { &["--mcp-structured"] } else { &[] }, &json!({}));
+        let tools = execd.result("tools/list", json!({}));
+        assert_eq!(tools["tools"][0].get("outputSchema").is_some(), structured);
+        let result = execd.result("tools/call", tool("exec_command", &json!({"cmd": "echo hi"})));
+        assert_eq!(text_of(&result).0, "[exited]\nexit_code: 0\n---\nhi\n");
+        let content = result.get("structuredContent");
+        assert_eq!(content.is_some(), structured, "{result}");
+        assert!(content.is_none_or(|all| all["exit_code"] == 0 && all["output"] == "hi\n"));
+    }
+}
+
+/// rule: mcp.md, Tools: The tools of the stream family and of bash
+#[test]
+fn the_other_sets_of_tools_work_too() {
+    let mut execd = connected(&["--tools", "stream,bash"], &json!({}));
+    let said = call(&mut execd, "bash_stream", &json!({"command": "echo a; echo b >&2; exit 2"}));
+    assert!(said.starts_with("[failed]\n") || said.contains("\nexitCode: 2\n"), "{said}");
+    assert!(said.ends_with("\n---\nstdout:\na\nstderr:\nb\n"), "{said}");
+    let cat = json!({"command": "exec cat", "yieldMs": 1000});
+    let said = call(&mut execd, "bash_stream", &cat);
+    assert!(said.starts_with("[running]\nsessionId: 2\npid: "), "{said}");
+    assert!(said.contains("\nwait: impossible\n"), "{said}");
+    let said = call(&mut execd, "write_stdin", &json!({"sessionId": 2, "data": "x\n"}));
+    assert_eq!(said, "wrote 2 bytes. poll_process shows what it answers.");
+    let poll = json!({"sessionId": 2, "waitMs": 60_000, "until": {"text": "x"}});
+    let said = call(&mut execd, "poll_process", &poll);
+    assert!(said.contains("\nwait: matched \"x\""), "{said}");
+    let said = call(&mut execd, "list_processes", &json!({}));
+    assert!(said.starts_with("1 running, 1 ended\n- sessionId 2 · running · "), "{said}");
+    let said = call(&mut execd, "get_process_log", &json!({"sessionId": 2}));
+    assert!(said.starts_with("[log of sessionId 2, bytes 0 to 2 of 2; "), "{said}");
+    let said = call(&mut execd, "kill_process", &json!({"sessionId": 2}));
+    assert!(said.contains("\nsignal: SIGKILL\n"), "{said}");
+    let said = call(&mut execd, "bash", &json!({"command": "echo hi"}));
+    assert_eq!(said.trim_end(), "hi");
+    assert!(failing(&mut execd, "bash", &json!({"command": "exit 3"})).contains("code 3"));
+    let said = call(&mut execd, "bash", &json!({"command": "exec sleep 100", "background": true}));
+    assert!(!said.contains("will be reported"), "nothing reports it here: {said}");
+    let said = call(&mut execd, "tmux", &json!({"action": "list"}));
+    assert!(said.starts_with("Background windows — 1 window(s)"), "{said}");
+    assert!(failing(&mut execd, "tmux", &json!({"action": "poll"})).contains("peek"));
+}
+
+// ---- Waiting ----------------------------------------------------------------------------------
+
+/// rule: mcp.md, Waits: A call with a progress token is told of by its last line, with a number
+///   that grows
+#[test]
+fn progress_has_the_last_line_and_a_number_that_grows() {
+    let mut execd = connected(&[], &json!({}));
+    let mut params = tool("exec_command", &json!({"cmd": "echo one; read x; echo two; read y"}));
+    params["arguments"]["yield_time_ms"] = json!(30_000);
+    params["arguments"]["until"] = json!({"text": "never"});
+    params["_meta"] = json!({"progressToken": "t"});
+    let id = execd.start_request("tools/call", &params);
+    let first = execd.notification("notifications/progress", |_| true);
+    assert_eq!(first["progressToken"], "t", "{first}");
+    assert_eq!(first["message"], "one", "{first}");
+    let result = execd.result_of(id);
+    assert!(text_of(&result).0.contains("session_id: 1"), "{result}");
+    // A call without a token has none.
+    call(&mut execd, "write_stdin", &json!({"session_id": 1, "chars": "\\n"}));
+    let told = execd.notified("notifications/progress");
+    assert!(told.iter().all(|note| note["progressToken"] == "t"), "{told:?}");
+}
+
+/// rule: mcp.md, Waits: A cancelled request is never answered; what it has started goes on, and the
+///   next result tells what it came to
+#[test]
+fn a_cancelled_call_is_not_answered_and_nothing_of_it_is_lost() {
+    for modern in [false, true] {
+        let mut execd = mcp(&["--on-impossible", "wait"]);
+        let mut params = tool(
+            "exec_command",
+            &json!({"cmd": "echo begun; exec sleep 1000", "yield_time_ms": 30_000}),
+        );
+        params["_meta"] = if modern { stateless("2026-07-28") } else { json!({}) };
+        params["_meta"]["progressToken"] = json!(7);
+        let id = execd.start_request("tools/call", &params);
+        let told = execd.notification("notifications/progress", |_| true);
+        assert_eq!(told["message"], "begun", "{told}");
+        cancel(&mut execd, id);
+        execd.nothing_but_a_ping();
+        let mut said = String::new();
+        eventually("what it has told comes with another result", || {
+            said = call(&mut execd, "list_sessions", &json!({}));
+            said.contains("was cancelled before")
+        });
+        assert!(said.contains("1 live"), "{said}");
+        let (_, late) =
+            said.split_once("was cancelled before has answered:\n").expect("the answer");
+        assert!(late.starts_with("[still running]\nsession_id: 1\n"), "{late}");
+        assert!(late.ends_with("---\nbegun\n"), "{late}");
+        assert!(!call(&mut execd, "list_sessions", &json!({})).contains("cancelled"));
+        // A poll takes nothing, and its cancellation is no news.
+        let poll = json!({"session_id": 1, "yield_time_ms": 30_000});
+        let id = execd.start_request("tools/call", tool("write_stdin", &poll));
+        cancel(&mut execd, id);
+        cancel(&mut execd, 4_711);
+        execd.nothing_but_a_ping();
+        assert!(!call(&mut execd, "list_sessions", &json!({})).contains("cancelled"));
+        execd.no_reply_yet(id);
+    }
+}
+
+/// rule: mcp.md, Events: The end of a session that no call waited for is told once, by the next
+///   result
+#[test]
+fn an_end_is_told_by_the_next_result() {
+    let mut execd = connected(&[], &json!({}));
+    let said = call(&mut execd, "exec_command", &gated(5));
+    assert!(said.contains("session_id: 1"), "{said}");
+    std::fs::write(execd.file("go"), "").expect("the gate opens");
+    let mut said = String::new();
+    eventually("the end is told", || {
+        said = call(&mut execd, "exec_command", &json!({"cmd": "true"}));
+        said.contains("event: session 1")
+    });
+    assert!(said.contains("exited 5"), "{said}");
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "true"}));
+    assert!(!said.contains("event:"), "once: {said}");
+}
+
+/// A command that goes on until there is a file `go`, and exits so then.
+fn gated(code: u8) -> Value {
+    let cmd = format!("until [ -e go ]; do sleep 0.05; done; exit {code}");
+    json!({"cmd": cmd, "yield_time_ms": 250})
+}
+
+/// rule: mcp.md, Events: A client that declares `claude/channel` is sent ends that were to wake
+#[test]
+fn a_client_with_a_channel_is_woken() {
+    let mut execd = connected(&[], &json!({"experimental": {"claude/channel": {}}}));
+    let tools = execd.result("tools/list", json!({}));
+    let properties = &tools["tools"][0]["inputSchema"]["properties"];
+    assert!(properties.get("on_exit").is_some(), "{properties}");
+    let mut start = gated(4);
+    start["on_exit"] = json!("wake");
+    let said = call(&mut execd, "exec_command", &start);
+    assert!(said.contains("session_id: 1"), "{said}");
+    std::fs::write(execd.file("go"), "").expect("the gate opens");
+    let note = execd.notification("notifications/claude/channel", |_| true);
+    assert_eq!(note["meta"], json!({"session_id": "1"}), "{note}");
+    let content = note["content"].as_str().expect("content");
+    assert!(content.starts_with("session 1 exited 4"), "{content}");
+}
+
+// ---- The era without connections --------------------------------------------------------------
+
+/// rule: mcp.md, Versions: In the stateless era each result says that it is complete, and lists say
+///   how long they are fresh
+#[test]
+fn stateless_requests_need_no_handshake_and_mix_with_others() {
+    let mut execd = mcp(&[]);
+    let meta = || json!({"_meta": stateless("2026-07-28")});
+    let about = execd.result("server/discover", meta());
+    assert_eq!(about["supportedVersions"][0], "2026-07-28", "{about}");
+    assert_eq!(about["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "execd");
+    assert!(about["capabilities"]["tools"].is_object() && about["instructions"].is_string());
+    for (method, scope) in [
+        ("server/discover", "public"),
+        ("tools/list", "public"),
+        ("resources/templates/list", "public"),
+        ("resources/list", "private"),
+    ] {
+        let result = execd.result(method, meta());
+        assert_eq!(result["resultType"], "complete", "{method}: {result}");
+        assert_eq!(result["cacheScope"], scope, "{method}: {result}");
+        assert!(result["ttlMs"].is_u64(), "{method}: {result}");
+    }
+    let mut params = tool("exec_command", &json!({"cmd": "echo hi"}));
+    params["_meta"] = stateless("2026-07-28");
+    let result = execd.result("tools/call", &params);
+    assert_eq!(result["resultType"], "complete");
+    assert!(result.get("ttlMs").is_none(), "a call is not to be kept: {result}");
+    assert_eq!(text_of(&result).0, "[exited]\nexit_code: 0\n---\nhi\n");
+    // A request without its version is of the other era.
+    let result = execd.result("tools/list", json!({}));
+    assert!(result.get("resultType").is_none() && result.get("ttlMs").is_none());
+    for method in ["ping", "resources/subscribe", "logging/setLevel"] {
+        assert_eq!(execd.error(method, meta())["code"], -32601, "{method}");
+    }
+    execd.nothing_but_a_ping();
+}
+
+/// rule: mcp.md, Versions: A version that is not known is refused with −32022 and those that are
+#[test]
+fn an_unknown_version_is_refused_with_those_that_are_known() {
+    let mut execd = mcp(&[]);
+    for version in ["2030-01-01", "2025-11-25", ""] {
+        let error = execd.error("tools/list", json!({"_meta": stateless(version)}));
+        assert_eq!(error["code"], -32022, "{error}");
+        assert_eq!(error["data"]["supported"][0], "2026-07-28", "{error}");
+        assert_eq!(error["data"]["requested"], version, "{error}");
+    }
+}
+
+// ---- Logs as resources ------------------------------------------------------------------------
+
+/// rule: mcp.md, Logs: Logs are resources: listed, read by parts, and watched in both eras
+#[test]
+fn logs_are_listed_read_by_parts_and_watched() {
+    let mut execd = connected(&[], &json!({}));
+    call(&mut execd, "exec_command", &json!({"cmd": "echo one; exec cat"}));
+    let list = execd.result("resources/list", json!({}));
+    let uri = "execd://session/1/log";
+    assert_eq!(list["resources"][0]["uri"], uri, "{list}");
+    assert_eq!(list["resources"][0]["mimeType"], "text/plain", "{list}");
+    let templates = execd.result("resources/templates/list", json!({}));
+    let template = templates["resourceTemplates"][0]["uriTemplate"].as_str().expect("a template");
+    assert!(template.starts_with("execd://session/{id}/log"), "{template}");
+    let read = |execd: &mut Execd, uri: &str| {
+        let result = execd.result("resources/read", json!({"uri": uri}));
+        assert_eq!(result["contents"][0]["uri"], uri);
+        result["contents"][0].clone()
+    };
+    let all = read(&mut execd, uri);
+    assert_eq!((&all["text"], &all["_meta"]["execd/next"]), (&json!("one\n"), &json!(4)), "{all}");
+    assert_eq!(read(&mut execd, &format!("{uri}?from=2"))["text"], "e\n");
+    assert_eq!(read(&mut execd, &format!("{uri}?from=0&to=3"))["text"], "one");
+    // Both kinds of subscription hear of what comes.
+    assert_eq!(execd.result("resources/subscribe", json!({"uri": uri})), json!({}));
+    let filter = json!({"resourceSubscriptions": [uri, "file:///x"], "toolsListChanged": true});
+    let listen = json!({"_meta": stateless("2026-07-28"), "notifications": filter});
+    let id = execd.start_request("subscriptions/listen", listen);
+    let field = "io.modelcontextprotocol/subscriptionId";
+    let note = execd.notification("notifications/subscriptions/acknowledged", |_| true);
+    assert_eq!(note["_meta"][field], id, "{note}");
+    assert_eq!(note["notifications"], json!({"resourceSubscriptions": [uri]}), "{note}");
+    call(&mut execd, "write_stdin", &json!({"session_id": 1, "chars": "two\\n"}));
+    let updated = "notifications/resources/updated";
+    let plain = |note: &Value| note.get("_meta").is_none();
+    let note = execd.notification(updated, |note| plain(note));
+    assert_eq!(note, json!({"uri": uri}));
+    let note = execd.notification(updated, |note| !plain(note));
+    assert_eq!(note["_meta"][field], id, "{note}");
+    // The stream ends when it is cancelled, and is never answered.
+    cancel(&mut execd, id);
+    assert_eq!(execd.result("resources/unsubscribe", json!({"uri": uri})), json!({}));
+    execd.nothing_but_a_ping();
+    // A log that is over is still read.
+    call(&mut execd, "kill_session", &json!({"session_id": 1}));
+    assert_eq!(read(&mut execd, &format!("{uri}?from=0"))["text"], "one\ntwo\n");
+    let list = execd.result("resources/list", json!({}));
+    assert_eq!(list["resources"][0]["uri"], uri, "one that has ended lately: {list}");
+    for uri in ["execd://session/77/log", "execd://session/1", "file:///etc/passwd", "x"] {
+        let error = execd.error("resources/read", json!({"uri": uri}));
+        assert_eq!(error["code"], -32002, "{error}");
+        let meta = stateless("2026-07-28");
+        let error = execd.error("resources/read", json!({"uri": uri, "_meta": meta}));
+        assert_eq!(error["code"], -32602, "{error}");
+    }
+}
+
+// ---- Bad input, and the end -------------------------------------------------------------------
+
+/// rule: mcp.md, Versions: Unknown methods are refused at once with −32601; a line that is no
+///   message with an error without an id; answers and notifications with nothing
+#[test]
+fn each_bad_line_has_its_answer_and_the_next_one_works() {
+    let nested = format!(r#"{{"id":1,"method":"ping","params":{{"a":{}}}}}"#, "[".repeat(10_000));
+    let no_json: &[&[u8]] = &[
+        b"x",
+        b"{",
+        b"[",
+        b"{\"id\":1",
+        b"{\"id\":1,}",
+        b"nul",
+        b"\xff\xfe",
+        b"{\"id\":\"\xff\"}",
+        b"{\"a\":\"\\ud800\"}",
+        b"\"",
+        b"{\"id\":1 \"method\":\"ping\"}",
+        nested.as_bytes(),
+        b"Content-Length: 44",
+        b"{\"id\":01,\"method\":\"ping\"}",
+        b"{'id':1}",
+        b"\0",
+    ];
+    let no_request: &[(&[u8], Option<&str>)] = &[
+        (b"[]", None),
+        (b"[1]", None),
+        (b"1", None),
+        (b"null", None),
+        (b"\"ping\"", None),
+        (b"true", None),
+        (b"{}", None),
+        (b"{\"id\":3}", Some("3")),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", None),
+        (b"{\"id\":{},\"method\":\"ping\"}", None),
+        (b"{\"id\":[],\"method\":\"ping\"}", None),
+        (b"{\"id\":true,\"method\":\"ping\"}", None),
+        (b"{\"id\":null,\"method\":\"ping\"}", None),
+        (b"{\"id\":1,\"method\":7}", Some("1")),
+        (b"{\"id\":1,\"method\":null}", Some("1")),
+        (b"{\"id\":1,\"id\":1,\"method\":\"ping\"}", None),
+    ];
+    let unknown: &[&str] = &[
+        "",
+        "Ping",
+        "tools",
+        "tools/",
+        "tools/list ",
+        "prompts/list",
+        "logging/setLevel",
+        "completion/complete",
+        "exec_command",
+        "shutdown",
+        "cancel",
+        "notifications/cancelled",
+        "roots/list",
+        "sampling/createMessage",
+        "\\u0000",
+    ];
+    let silent: &[&[u8]] = &[
+        b"",
+        b"   ",
+        b"\r",
+        b"{\"method\":\"ping\"}",
+        b"{\"method\":\"nope\",\"params\":{}}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"x\"}}",
+        b"{\"method\":\"notifications/cancelled\"}",
+        b"{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":[]}}",
+        b"{\"method\":\"notifications/roots/list_changed\"}",
+        b"{\"method\":\"x\",\"params\":[]}",
+    ];
+    let mut execd = mcp(&[]);
+    let mut check = |line: &[u8], answer: Option<(i64, Value)>| {
+        let shown: String = String::from_utf8_lossy(line).chars().take(100).collect();
+        execd.send_raw(line);
+        execd.send_raw(b"\n");
+        if let Some((code, id)) = answer {
+            let reply = execd.next_reply();
+            assert_eq!(reply["error"]["code"], code, "{shown}: {reply}");
+            assert_eq!(reply.get("id").cloned().unwrap_or_default(), id, "{shown}: {reply}");
+        }
+        execd.nothing_but_a_ping();
+    };
+    for line in no_json {
+        check(line, Some((-32700, Value::Null)));
+    }
+    for (line, id) in no_request {
+        let id = id.map_or(Value::Null, |id| serde_json::from_str(id).expect("an id"));
+        check(line, Some((-32600, id)));
+    }
+    for name in unknown {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"{name}","params":{{}}}}"#);
+        check(line.as_bytes(), Some((-32601, json!("a"))));
+    }
+    for line in silent {
+        check(line, None);
+    }
+    for params in ["[]", "1", "\"x\"", "null"] {
+        let line = format!(r#"{{"id":5,"method":"tools/list","params":{params}}}"#);
+        check(line.as_bytes(), Some((-32602, json!(5))));
+    }
+}
+
+/// rule: mcp.md, Versions: An id that is in flight is refused
+#[test]
+fn an_id_is_in_flight_once() {
+    let mut execd = mcp(&["--on-impossible", "wait"]);
+    let start = tool("exec_command", &json!({"cmd": "exec cat", "yield_time_ms": 30_000}));
+    execd.send("a", "tools/call", &start);
+    execd.send("a", "ping", json!({}));
+    let reply = execd.next_reply();
+    assert_eq!(reply["error"]["code"], -32600, "{reply}");
+    execd.nothing_but_a_ping();
+}
+
+/// rule: mcp.md, The end: At the end of stdin the sessions end, also those that a call waits for,
+///   and execd exits with 0
+#[test]
+fn the_end_of_stdin_is_the_end_of_all() {
+    let mut execd = mcp(&["--on-impossible", "wait"]);
+    let waits = json!({"cmd": "echo $$; exec sleep 1000", "yield_time_ms": 30_000});
+    let mut params = tool("exec_command", &waits);
+    params["_meta"] = json!({"progressToken": 1});
+    execd.start_request("tools/call", &params);
+    let note = execd.notification("notifications/progress", |_| true);
+    let pid: i32 = note["message"].as_str().expect("a pid").parse().expect("a pid");
+    call(&mut execd, "exec_command", &json!({"cmd": "exec sleep 1000", "yield_time_ms": 250}));
+    execd.close_stdin();
+    assert_eq!(execd.exit_code(), Some(0));
+    assert!(!is_alive(pid));
+    // Clients have closed what they read by then: one in Python took a late answer for its own
+    // failure.
+    assert!(execd.remaining_lines().is_empty());
+}
+
+/// rule: mcp.md, The end: A client that reads nothing costs bounded memory, and one that dies
+///   leaves nothing behind
+#[test]
+fn a_client_that_reads_nothing_and_dies_leaves_nothing() {
+    let mut host =
+        Setup::new(&["mcp"]).on(std::process::Stdio::piped(), std::process::Stdio::piped());
+    let mut stdin = host.child().stdin.take().expect("stdin");
+    let stdout = host.child().stdout.take().expect("stdout");
+    let line = format!(
+        "{}\n",
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": tool("exec_command", &json!({"cmd": "exec sleep 1000"}))})
+    );
+    let lists: String = (2..2_000)
+        .map(|id| format!("{{\"id\":{id},\"method\":\"tools/list\",\"params\":{{}}}}\n"))
+        .collect();
+    let writer = std::thread::spawn(move || {
+        use std::io::Write as _;
+        // execd stops reading once 8 MiB are unsent: then the pipe is full.
+        let _ = stdin.write_all(line.as_bytes());
+        let _ = stdin.write_all(lists.as_bytes());
+        stdin
+    });
+    eventually("the command runs", || !host.session_processes().is_empty());
+    assert!(host.peak_rss_kib() < 64 * 1024);
+    drop(stdout);
+    drop(writer.join());
+    host.wait_exit();
+    assert!(host.session_processes().is_empty());
+}
+
+/// rule: mcp.md, Tools: The working directory is the server's; `workdir` is another one for a call
+#[test]
+fn commands_run_where_the_server_runs_and_never_get_its_stdin() {
+    let mut execd = connected(&[], &json!({"roots": {"listChanged": true}}));
+    let dir = execd.workdir();
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "pwd; readlink /proc/self/fd/0"}));
+    assert!(said.contains(&format!("---\n{}\npipe:", dir.display())), "{said}");
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "pwd", "workdir": "/"}));
+    assert!(said.ends_with("---\n/\n"), "{said}");
+}
