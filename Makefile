@@ -17,9 +17,9 @@ COMPLETIONS = bash-completion/completions/execd zsh/site-functions/_execd \
 	fish/vendor_completions.d/execd.fish
 
 .PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large \
-	test-pi-152 spec install uninstall
+	test-pi-152 spec install uninstall mcp-clients
 
-test: npm-found lint unit extension bench-quick
+test: npm-found lint unit extension mcp-clients bench-quick
 
 build:
 	cargo build --release --locked
@@ -48,6 +48,11 @@ unit:
 extension: npm-found build $(NPM_DONE)
 	cd pi-extension && export EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" && \
 		{ npm test$(if $(CI), || { echo "FLAKY: once more"; npm test; }); }
+
+# `execd mcp` and real clients of the Model Context Protocol. .ci/run installs them; one that is not
+# there is skipped by its name.
+mcp-clients: npm-found build
+	cd tests/mcp-clients && node run.mjs "$(TARGET_DIR)/release/execd"
 
 # The tests of the extension in the newest pi, 1.5.2, which is installed from npm into a directory of
 # its own, or PI_152_DIR has it. Its package does not install whole from every registry, so this is
