@@ -382,7 +382,7 @@ mod tests {
             ("kill @3 9", "9 may be a session or a signal: say @9, or -s 9 before the session"),
             (
                 "ls --no-log",
-                "unknown flag --no-log: it goes with execd, execd run, execd agent, execd call",
+                "unknown flag --no-log: it goes with execd, execd run, execd mcp, execd agent, execd call",
             ),
             ("run --jobs 3 true", "unknown flag --jobs: it goes with execd"),
             (

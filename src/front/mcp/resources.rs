@@ -122,10 +122,14 @@ pub(super) fn contents(uri: &str, result: &[u8]) -> String {
     let reply = value(result);
     let (uri, text) = (json(uri), json(str_of(&reply, "text")));
     let mut said = joined(&["{\"contents\":[{\"uri\":", &uri, ",\"mimeType\":\"text/plain\""]);
-    say(&mut said, &[",\"text\":", &text, ",\"_meta\":{\"execd/from\":"]);
-    say(&mut said, &[&shown(&reply, "from"), ",\"execd/next\":", &shown(&reply, "next_offset")]);
-    say(&mut said, &[",\"execd/total\":", &shown(&reply, "total_bytes"), ",\"execd/eof\":"]);
-    say(&mut said, &[&shown(&reply, "eof"), "}}]}"]);
+    let [from, next, total] = ["from", "next_offset", "total_bytes"].map(|name| {
+        // Always a number, also where a reply has none: the line stays JSON.
+        number(&reply, name).to_string()
+    });
+    let eof = if is_set(&reply, "eof") { "true" } else { "false" };
+    say(&mut said, &[",\"text\":", &text, ",\"_meta\":{\"execd/from\":", &from]);
+    say(&mut said, &[",\"execd/next\":", &next, ",\"execd/total\":", &total]);
+    say(&mut said, &[",\"execd/eof\":", eof, "}}]}"]);
     said
 }
 
