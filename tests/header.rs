@@ -136,7 +136,8 @@ fn polls_and_writes_have_the_same_headers() {
     let past = json!({"session_id": quiet, "yield_until": "2001-01-01T00:00:00Z"});
     assert_eq!(
         header(&execd.write(compact(past))),
-        "[still running]\nsession_id: 1\nlog_path: LOG\ntool_time_utc: TIME"
+        "[still running]\nsession_id: 1\nnote: yield_until is in the past: this poll did not wait\n\
+         log_path: LOG\ntool_time_utc: TIME"
     );
     let poll = json!({"session_id": quiet, "yield_time_ms": 60_000});
     let request = execd.start_request("write_stdin", compact(poll));

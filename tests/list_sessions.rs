@@ -121,8 +121,11 @@ fn the_text_has_two_lines_for_each_session() {
     let tty = execd.open_with("sleep 62", json!({"tty": true}));
     let listed = list(&mut execd);
     let lines: Vec<&str> = listed["text"].as_str().expect("text").lines().collect();
-    assert_eq!(lines.len(), 5, "{lines:?}");
+    assert_eq!(lines.len(), 6, "{lines:?}");
     assert!(lines[0].starts_with("unified-exec sessions (2 live"), "{lines:?}");
+    // A model that reads only the text can say until when to wait.
+    let clock = format!("tool_time_utc: {}", listed["tool_time_utc"].as_str().expect("a stamp"));
+    assert_eq!(lines[5], clock);
     for (at, kind, command, result) in
         [(1, "pipe", "sleep 61", &pipe), (3, "tty", "sleep 62", &tty)]
     {
@@ -173,7 +176,7 @@ fn a_command_of_several_lines_stays_on_its_line() {
     let mut execd = Execd::start();
     execd.open("sleep 60\necho two\necho three");
     let listed = list(&mut execd);
-    assert_eq!(listed["text"].as_str().expect("text").lines().count(), 3, "{listed}");
+    assert_eq!(listed["text"].as_str().expect("text").lines().count(), 4, "{listed}");
 }
 
 // ---- Processes beside the leader --------------------------------------------------------

@@ -57,7 +57,7 @@ fn any_ends_with_the_first_exit_and_leaves_the_others_as_they_are() {
     execd.no_reply_yet(request);
     go(&execd, "two");
     let answer = execd.result_of(request);
-    assert_fields(&answer, &["wait", "sessions", "text"]);
+    assert_fields(&answer, &["wait", "sessions", "text", "tool_time_utc"]);
     assert_eq!(answer["wait"]["outcome"], "exited");
     assert_eq!(answer["wait"]["session_id"], ids[1]);
     assert_eq!(answer["wait"]["effective_timeout_ms"], 60_000);
@@ -69,12 +69,18 @@ fn any_ends_with_the_first_exit_and_leaves_the_others_as_they_are() {
     assert_eq!((&first["session_id"], &first["family"]), (&json!(ids[0]), &json!("unified")));
     let text = answer["text"].as_str().expect("a text");
     assert!(text.contains("exit_code: 7\n") && text.ends_with("---\ntwo"), "{text}");
+    // The first one still runs: who reads this can say until when to wait for it.
+    assert_utc_stamp(&answer["tool_time_utc"]);
+    let clock = answer["tool_time_utc"].as_str().expect("a stamp");
+    assert!(text.contains(&format!("\ntool_time_utc: {clock}\n")), "{text}");
 
     // The exit that was told is observed; what was not told is there for the next call.
     execd.failed("write_stdin", json!({"session_id": ids[1]}), "unknown_session");
     go(&execd, "one");
     let answer = waited(&mut execd, &ids[..1], json!({}));
     assert_eq!(each(&answer, "output"), ["one\n"]);
+    // Nothing runs any more.
+    assert_absent(&answer, &["tool_time_utc"]);
 }
 
 /// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the

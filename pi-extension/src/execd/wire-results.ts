@@ -151,6 +151,8 @@ export interface WaitForRow extends Ending, Doing {
 export interface WaitForResult extends Events {
   wait: WaitReport;
   sessions: WaitForRow[];
+  /** The host's clock, while something runs. */
+  tool_time_utc?: string;
   /** Ready-made text for a model. */
   text: string;
 }

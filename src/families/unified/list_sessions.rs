@@ -144,8 +144,11 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let exited: Vec<SessionId> =
         sessions.iter().filter(|row| !row.running).map(|row| row.session_id).collect();
     let events = engine.cx.answer_tells(call, &exited, params.events);
-    text.push_str(&ledger::lines(&events));
     let tool_time_utc = tool_time_utc();
+    if active_count > 0 {
+        let _ = write!(text, "\ntool_time_utc: {tool_time_utc}");
+    }
+    text.push_str(&ledger::lines(&events));
     let list = List { sessions, active_count, left, text, tool_time_utc, events };
     let answer = Answer::of(&list);
     if !params.peek {

@@ -162,7 +162,8 @@ pub fn answer(
             told.iter().for_each(|(id, ended)| cx.tell_own_to(pending.client, *id, *ended));
             let tells = group.tells_events && !group.is_unheard();
             let events = if tells { cx.take_events(pending.client) } else { Vec::new() };
-            cx.clients.reply(&pending, &reply::reply(group, events));
+            let others_run = cx.others_run(core.id);
+            cx.clients.reply(&pending, &reply::reply(group, events, others_run));
         }
     } else {
         cx.books.waits.put_back(wait.ticket, group);

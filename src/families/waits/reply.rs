@@ -32,6 +32,8 @@ pub struct Reply {
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_time_utc: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event>,
 }
@@ -125,19 +127,22 @@ fn short(label: &str) -> String {
     if cut.len() == line.len() { cut } else { format!("{cut}…") }
 }
 
-/// The answer of a group whose rows are all made.
-pub fn reply(group: Group, events: Vec<Event>) -> Reply {
+/// The answer of a group whose rows are all made. It tells the host's clock where something still
+/// runs, one of the group or (`others_run`) any other session.
+pub fn reply(group: Group, events: Vec<Event>, others_run: bool) -> Reply {
     let mut wait = group.report.clone().unwrap_or_else(|| without_report(&group));
     wait.saw_new_output |= group.saw_new_output;
     wait.effective_timeout_ms = Some(group.timeout_ms);
     let (compact, note) = (group.compact, group.note.clone());
     let sessions = group.into_rows();
     let mut text = text(&wait, &sessions, &events, compact);
-    if let Some(note) = &note {
-        let at = text.find('\n').unwrap_or(text.len());
-        text.insert_str(at, &format!("\nnote: {note}"));
-    }
-    Reply { wait, sessions, text, note, events }
+    let runs = others_run || sessions.iter().any(|row| !row.exited);
+    let tool_time_utc = runs.then(unified::tool_time_utc);
+    let note_line = note.iter().map(|note| format!("\nnote: {note}"));
+    let clock_line = tool_time_utc.iter().map(|stamp| format!("\ntool_time_utc: {stamp}"));
+    let at = text.find('\n').unwrap_or(text.len());
+    text.insert_str(at, &note_line.chain(clock_line).collect::<String>());
+    Reply { wait, sessions, text, note, tool_time_utc, events }
 }
 
 /// What is said of a wait that none of the sessions in the table has decided.

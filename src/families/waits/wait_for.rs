@@ -208,7 +208,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     }
     if there.is_empty() {
         let events = engine.cx.answer_tells(call, &group.sessions(), params.events);
-        return Ok(Answer::of(&reply::reply(group, events)));
+        let others_run = engine.cx.others_run(0);
+        return Ok(Answer::of(&reply::reply(group, events, others_run)));
     }
     let Some(ticket) = engine.open_ticket(call, &there) else { return Ok(Answer::Waits) };
     let Engine { cx, .. } = engine;
