@@ -146,6 +146,9 @@ fn a_param_that_is_given_by_two_names_is_refused() {
     for (method, one, other) in [
         ("exec_command", "cmd", "command"),
         ("exec_command", "workdir", "cwd"),
+        ("bash_stream", "command", "cmd"),
+        ("bash_stream", "cwd", "workdir"),
+        ("bash", "cmd", "command"),
         ("exec_command", "yield_time_ms", "yieldTimeMs"),
         ("write_stdin", "chars", "data"),
         ("write_stdin", "data", "input"),

@@ -724,7 +724,7 @@ fn refusals_of_bash_stream_are_as_written() {
         board.ask(method, json!({"sessionId": "7"}));
     }
     board.about("params that do not fit");
-    board.ask("bash_stream", json!({"cmd": "true"}));
+    board.ask("bash_stream", json!({"script": "true"}));
     board.ask("bash_stream", json!({"command": ""}));
     board.ask("bash_stream", json!({"command": "true", "yieldMs": "1"}));
     board.ask("bash_stream", json!({"command": "true", "timeoutMs": 1.5}));

@@ -175,6 +175,7 @@ export const MODELS = {
         + "output is lost between calls. Shows the last {{chars}} characters of stdout and of "
         + "stderr.",
       logs: "logPath is a file with all of it: grep that, or read parts with get_process_log.",
+      synonyms: { cmd: "command", cwd: "workdir" },
       inputSchema: {
         type: "object",
         required: ["command"],
@@ -293,6 +294,7 @@ export const MODELS = {
       description: "Runs a bash command. Shows the last {{bashContextLines}} lines or "
         + "{{maxOutputKb}}KB. What takes longer than its timeout goes on in a background window "
         + "(or is ended: timeoutAction).",
+      synonyms: { cmd: "command" },
       inputSchema: {
         type: "object",
         required: ["command"],

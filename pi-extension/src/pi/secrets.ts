@@ -151,16 +151,18 @@ export class Secrets {
 
   /**
    * The terminal of a call that goes on waiting is asked for a password. `signal` closes the box:
-   * the call is over. Gives whether the wait is to go on, and what the model is told.
+   * the call is over. Gives whether the wait is to go on, whether a person has answered or declined,
+   * and what the model is told.
    */
   async attendCall(
     { session_id: id }: PasswordAsked,
     stopped: Pick<Stopped<unknown>, "ctx" | "signal">,
-  ): Promise<{ goesOn: boolean; said: string }> {
+  ): Promise<{ goesOn: boolean; byPerson: boolean; said: string }> {
     const command = (await this.#row(id).catch(() => undefined))?.state_detail?.command;
     const { text, total_bytes: total } = await this.#lastLine(id);
     const answer = await this.#answer({ id, command, output: text, total }, stopped);
-    return { goesOn: answer === "answered" || answer === "over", said: WORDS[answer] };
+    const goesOn = answer === "answered" || answer === "over";
+    return { goesOn, byPerson: answer === "answered" || answer === "declined", said: WORDS[answer] };
   }
 
   async #answerEach(rows: WaitForRow[], stopped: Stopped<WaitForResult>): Promise<Answered[]> {

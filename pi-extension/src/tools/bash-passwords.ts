@@ -51,12 +51,14 @@ export class Passwords {
 
   async #ask(note: PasswordAsked): Promise<void> {
     const signal = AbortSignal.any([this.#signal, this.#over.signal]);
-    const { goesOn, said } =
+    const { goesOn, byPerson, said } =
       await this.#context.secrets.attendCall(note, { ctx: this.#call.ctx, signal });
-    // A box that closed because the call was over has told nobody anything.
-    if (this.#over.signal.aborted) return;
+    // A box that closed because the call was over has told nobody anything. A command may end as
+    // soon as it has been answered: what the person did is told all the same.
+    const isOver = this.#over.signal.aborted;
+    if (isOver && !byPerson) return;
     this.#said = said;
-    if (!goesOn) this.#leave.abort();
+    if (!goesOn && !isOver) this.#leave.abort();
   }
 
   /** The text of a reply, with what came of the password where the reply does not say it. */

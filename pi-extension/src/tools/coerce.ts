@@ -1,10 +1,11 @@
 /**
  * Models are loose with types (`"5"` for 5) and with names. execd's wire is strict, so the arguments
- * are brought into the tool's schema here. A value that does not fit, and a parameter that the tool
- * does not have, are left for execd to refuse by name.
+ * are brought into the tool's schema here. A value that does not fit is left for execd to refuse; a
+ * parameter that the tool does not have is refused here, by its name.
  */
 import { isObject, parseObject } from "../text/values.ts";
-import { type ParameterSchema, REPAIR, SYNONYMS, type ToolSchema } from "./schema.ts";
+import { ownName, refuseUnknown } from "./names.ts";
+import { type ParameterSchema, REPAIR, type ToolSchema } from "./schema.ts";
 
 /** `args` in the schema's names and types; null counts as absent. */
 export function coerce(schema: ToolSchema, args: unknown): Record<string, unknown> {
@@ -25,26 +26,28 @@ function mend(parameter: ParameterSchema, value: unknown): unknown {
 }
 
 /**
- * Takes the arguments with the names of other agents' tools, and gives them with this tool's; where
- * both are there, both stay, for execd to refuse.
+ * Takes the arguments with the names of other agents' tools, or in the other case, and gives them
+ * with this tool's; where two mean the same, the second one stays, for execd to refuse.
  */
 export function ownNames(schema: ToolSchema, args: Record<string, unknown>): Record<string, unknown> {
-  const synonyms = schema[SYNONYMS] ?? {};
   const there = Object.entries(args).filter(([, value]) => (value ?? null) !== null);
+  const taken = new Set(there.map(([name]) => name));
   const entries = there.map(([name, value]) => {
-    const own = Object.hasOwn(synonyms, name) ? synonyms[name] : undefined;
-    return [own === undefined || (args[own] ?? null) !== null ? name : own, value];
+    const own = ownName(schema, name);
+    if (own === undefined || own === name || taken.has(own)) return [name, value] as const;
+    taken.add(own);
+    return [own, value] as const;
   });
-  return Object.fromEntries(entries) as Record<string, unknown>;
+  return Object.fromEntries(entries);
 }
 
-/** Stands for a required parameter that a call does not have, until execd is asked. */
+/** Stands for a required parameter that a call does not have, until the names are checked. */
 const STAND_INS: Readonly<Record<string, unknown>> = { string: "", integer: -1, number: -1 };
 
 /**
  * Arguments for pi's own check, which refuses a call that has not all that is required, and says
  * nothing of what has a wrong name: then the missing ones get a stand-in, so that the call comes to
- * execd, which names the wrong one and the right one.
+ * `checked`, which names the wrong one and the right one.
  */
 export function prepared(schema: ToolSchema, args: unknown): Record<string, unknown> {
   const taken = coerce(schema, args);
@@ -55,9 +58,17 @@ export function prepared(schema: ToolSchema, args: unknown): Record<string, unkn
   return { ...Object.fromEntries(standIns), ...taken };
 }
 
-/** Takes arguments that pi has checked and gives them for execd, without stand-ins. */
-export function checked(schema: ToolSchema, args: unknown): Record<string, unknown> {
+/**
+ * Takes arguments that pi has checked and gives them for execd, without stand-ins. Throws where one
+ * has a name that `tool` does not have: execd's wire has more params than a model is to give.
+ */
+export function checked(
+  tool: string,
+  schema: ToolSchema,
+  args: unknown,
+): Record<string, unknown> {
   const taken = coerce(schema, args);
+  refuseUnknown(tool, schema, taken);
   if (Object.keys(taken).every((name) => name in schema.properties)) return taken;
   const own = Object.entries(taken).filter(([name, value]) => !schema.required?.includes(name)
     || value !== STAND_INS[schema.properties[name]?.type ?? "string"]);

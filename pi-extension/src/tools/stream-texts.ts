@@ -55,10 +55,12 @@ export function streamTexts(
       + "tail).",
   });
   const memory = where.logs === "nowhere" ? "Memory has the last MiB of it." : undefined;
+  // On the wire these names mean the other form of write_stdin, which reads C escapes.
+  const stdin = { ...others.write_stdin, synonyms: { chars: "data", input: "data" } };
   return {
     bash_stream: textOf(bash_stream, values, logs, PROMPTS.bash_stream),
     poll_process: textOf(others.poll_process, values, undefined, PROMPTS.poll_process),
-    write_stdin: textOf(others.write_stdin, values, undefined, PROMPTS.write_stdin),
+    write_stdin: textOf(stdin, values, undefined, PROMPTS.write_stdin),
     kill_process: textOf(others.kill_process, values, undefined, PROMPTS.kill_process),
     list_processes: textOf(others.list_processes, values, undefined, PROMPTS.list_processes),
     get_process_log: textOf(get_process_log, values, memory, PROMPTS.get_process_log),

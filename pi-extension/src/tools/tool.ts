@@ -43,8 +43,8 @@ export function definition(context: ToolContext, words: FamilyWords, tool: Tool)
     prepareArguments: (args) => prepared(text.parameters, args),
     execute: (toolCallId, args, signal, onUpdate, ctx) => {
       const call = { toolCallId, signal, onUpdate, ctx: (ctx ?? {}) as HostContext };
-      const params = checked(text.parameters, args);
       return answered(context.execd, words, async () => {
+        const params = checked(name, text.parameters, args);
         const { content, details } = await execute(context, params, call);
         return { content, details: { ...details, ...stateOf(name, details) } };
       });

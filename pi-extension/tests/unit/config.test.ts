@@ -133,7 +133,7 @@ it("loose types are brought into the schema, the rest is left for execd to refus
 });
 
 // rule: pi.md, The tools: A name that other agents' tools have for a parameter is taken for it
-it("other agents' names are taken; a wrong name passes pi's check and comes to execd", () => {
+it("other agents' names are taken; a wrong name passes pi's check and is named", () => {
   const described = <T extends string>(type: T) => ({ type, description: "" });
   const schema: ToolSchema = {
     type: "object",
@@ -145,12 +145,16 @@ it("other agents' names are taken; a wrong name passes pi's check and comes to e
   assert.deepEqual(coerce(schema, { command: "a", cmd: null }), { cmd: "a" });
   // With both, execd refuses the other name.
   assert.deepEqual(coerce(schema, { command: "a", cmd: "b" }), { command: "a", cmd: "b" });
+  assert.deepEqual(coerce(schema, { command: "a", Cmd: "b", sessionX: 1 }),
+    { cmd: "a", Cmd: "b", sessionX: 1 });
   const wrong = prepared(schema, { comand: "ls" });
   assert.deepEqual(wrong, { id: -1, cmd: "", comand: "ls" });
-  assert.deepEqual(checked(schema, wrong), { comand: "ls" });
+  assert.throws(() => checked("run", schema, wrong), {
+    message: "comand: unknown param of run; did you mean cmd?",
+  });
   // What is missing, and not for a wrong name, is refused by pi in its words.
   assert.deepEqual(prepared(schema, { s: "x" }), { s: "x" });
-  assert.deepEqual(checked(schema, { id: -1, cmd: "" }), { id: -1, cmd: "" });
+  assert.deepEqual(checked("run", schema, { id: -1, cmd: "" }), { id: -1, cmd: "" });
 });
 
 it("the environment sent is what differs, and execd's own names never", () => {

@@ -147,6 +147,22 @@ describe("the stream tools", { concurrency: 8 }, () => {
     await assert.rejects(pi.call("write_stdin", { sessionId, data: "x" }), /has exited/);
   });
 
+  /** `data and chars are one param` was answered, though the call had chars alone. */
+  // rule: pi.md, The tools: A name that other agents' tools have for a parameter is taken for it
+  it("other agents' names are taken", async () => {
+    const started = await pi.call("bash_stream", { cmd: "pwd; exec cat", cwd: "/", yieldMs: 1_000 });
+    const { sessionId } = reportOf(started);
+    for (const name of ["chars", "input"]) {
+      const wrote = await pi.call("write_stdin", { session_id: `#${sessionId}`, [name]: "a\\n\n" });
+      assert.equal(textOf(wrote), "wrote 4 bytes. poll_process shows what it answers.");
+    }
+    const both = { sessionId, chars: "x", input: "y" };
+    await assert.rejects(pi.call("write_stdin", both), { message: /are one param: give one of them/ });
+    await pi.call("write_stdin", { sessionId, eof: true });
+    const ended = await pi.call("poll_process", { sessionId, waitMs: 600_000 });
+    assert.equal(outputOf(ended), "/\na\\n\na\\n\n");
+  });
+
   it("eof alone closes stdin", async () => {
     const { sessionId } = reportOf(
       await pi.call("bash_stream", { command: "cat; echo over", yieldMs: 1_000 }),

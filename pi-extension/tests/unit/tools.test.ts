@@ -75,6 +75,30 @@ describe("the unified tools", { concurrency: 8 }, () => {
     }
   }));
 
+  /**
+   * Params that the extension gives by itself stood in the errors for models, and were taken from
+   * them; an id under its camelCase name was not mended.
+   */
+  // rule: pi.md, The tools: A parameter that a tool does not have is refused by its name
+  it("a model is not told of what the extension itself sends, and cannot send it",
+    alone(async (pi) => {
+    for (const [tool, params, message] of [
+      ["kill_session", { session_id: "1", by: "the user" },
+        "by: unknown param of kill_session; it takes session_id, signal"],
+      ["exec_command", { cmd: "true", header: "full" },
+        /^header: unknown param of exec_command; it takes cmd, workdir, yield_time_ms, until, stop, /],
+      ["write_stdin", { sessionId: "9999" }, "unknown session_id: 9999"],
+      ["write_stdin", { sessionId: "#9999", timeoutMs: "5" }, "unknown session_id: 9999"],
+      ["list_sessions", { peek: true }, "peek: unknown param of list_sessions; it takes none"],
+      ["write_stdin", { id: 1 }, "id: unknown param of write_stdin; did you mean session_id?"],
+      ["exec_command", { cmd: "true", command_prefix: "x" }, /^(?!.*command_prefix,)/],
+    ] as const) {
+      await assert.rejects(pi.call(tool, params), { message });
+    }
+    const given = { cmd: "true", on_impossible: "wait", raw_output: true };
+    assert.equal((await pi.call("exec_command", given)).details.exit_code, 0);
+  }));
+
   it("drives a session: yields, writes, polls, ends", alone(async (pi) => {
     const started = await pi.call("exec_command", { cmd: "cat", yield_time_ms: 250 });
     const session_id = started.details.session_id;

@@ -43,11 +43,11 @@ wire::params! {
         command "command": String = required(
             Kind::NonEmptyText,
             "the command, run as bash -c COMMAND",
-        );
+        ) or "cmd";
         workdir "workdir": Option<String> = optional(
             Kind::NonEmptyText,
             "working directory; default execd's own, against which a relative one is resolved",
-        );
+        ) or "cwd";
         shell "shell": Option<String> = optional(
             Kind::NonEmptyText,
             "the shell, looked up on PATH; default bash",

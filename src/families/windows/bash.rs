@@ -41,7 +41,7 @@ wire::params! {
         command "command": String = required(
             Kind::NonEmptyText,
             "the command, run as bash -c COMMAND",
-        );
+        ) or "cmd";
         name "name": Option<String> = optional(
             Kind::Text,
             "the window's name; default: the command's",
