@@ -220,8 +220,9 @@ fn on_a_small_full_disk_a_bounded_log_loses_what_finds_no_room_and_goes_on() {
     let words = ["unshare", "-Urm", "sh", "-c", &exec, "sh"];
     let logs = dir.path().join("logs");
     for more in [&[][..], &["--no-keeper"]] {
-        let place = ["--log-dir", logs.to_str().expect("UTF-8")];
-        let mut execd = Setup::behind(&words, &[&BOUND, &place, more].concat()).start();
+        // A tenth of this disk would be less than the log keeps.
+        let place = ["--log-dir", logs.to_str().expect("UTF-8"), "--log-total-bytes", "0"];
+        let mut execd = Setup::behind(&words, &[&BOUND, &place[..], more].concat()).start();
         execd.ping();
         let disk = PathBuf::from(format!("/proc/{}/root", execd.pid()))
             .join(dir.path().strip_prefix("/").expect("an absolute path"));

@@ -114,6 +114,33 @@ fn running_logs_lose_their_beginnings_where_nothing_else_can_go() {
     execd.kill(session);
 }
 
+/// A running log was cut to no less than a step of `--log-keep-bytes`, 64 MiB as it is set by
+/// itself, whatever all logs together were allowed: one session reached 67 MB where 8 were.
+/// rule: logs.md, Bounds: down to a 64th of the bound
+#[test]
+fn running_logs_keep_to_a_bound_of_all_that_is_less_than_a_step_of_theirs() {
+    for keep in [&[][..], &["--log-keep-bytes", "0"], &["--no-keeper"]] {
+        let shared = Shared::new();
+        let mut execd = shared.execd(keep);
+        let sessions = [0, 1].map(|_| {
+            let cmd = format!("{}; echo; echo the end; exec sleep 300", printing(24 * MIB));
+            session_of(&execd.open_now(&json!({"cmd": cmd})))
+        });
+        for session in sessions {
+            execd.read_until(session, "the end");
+        }
+        eventually("all logs are within the bound", || {
+            execd.ping();
+            shared.taken() <= TOTAL_BYTES
+        });
+        for session in sessions {
+            let page = execd.result("read_output", json!({"session_id": session, "lines": 1}));
+            assert_eq!(page["text"], "the end\n", "the newest bytes stay");
+            execd.kill(session);
+        }
+    }
+}
+
 /// Both write more than there may be, at the same time, and each has a log that runs silently.
 /// rule: logs.md, Bounds: Logs of another execd's running sessions are left to that one
 #[test]
@@ -210,7 +237,16 @@ fn people_delete_logs_and_are_told_what_went_and_what_stayed() {
     assert!(!old.with_extension("meta").exists());
     let (status, text) = clean(&["--all"]);
     assert_eq!((status, young.exists(), held.exists()), (Some(0), false, true), "{text}");
-    for wrong in [&["--older-than", "soon"][..], &["--all", "--older-than", "1d"], &["x"]] {
+    // A plain number meant seconds for a while: who meant days lost nearly all logs.
+    let young = shared.ended(3, 10_000, 100);
+    assert_eq!(clean(&["--older-than", "5"]), (Some(125), String::new()));
+    assert!(young.exists());
+    for wrong in [
+        &["--older-than", "soon"][..],
+        &["--older-than", "0.5"],
+        &["--all", "--older-than", "1d"],
+        &["x"],
+    ] {
         assert_eq!(clean(wrong).0, Some(125), "{wrong:?}");
     }
     // A directory that was named wrongly was made, and told as one of which no log was left.

@@ -1,10 +1,10 @@
 //! `execd logs clean`: deletes logs that nobody uses, at once.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::arguments::{Argument, Arguments, Reason};
+use super::arguments::{Argument, Arguments, Reason, duration};
 use super::help;
 use super::logs::open_dir;
 use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
@@ -50,7 +50,7 @@ fn parse(arguments: &[OsString]) -> Result<Option<Options>, Reason> {
             Argument::Flag(flag) if flag == "--all" => all = true,
             Argument::Flag(flag) if flag == "--log-dir" => dir = Some(arguments.value()?.into()),
             Argument::Flag(flag) if flag == "--older-than" => {
-                older_than_s = Some(arguments.duration(&flag)?.div_ceil(1_000));
+                older_than_s = Some(age_s(&flag, &arguments.value()?)?);
             }
             Argument::Flag(flag) => return Err(arguments.unknown(&flag)),
             Argument::Word(word) => return Err(format!("it does not take {word:?}")),
@@ -62,6 +62,16 @@ fn parse(arguments: &[OsString]) -> Result<Option<Options>, Reason> {
     let usual_s = LOG_KEEP_DAYS * 24 * 60 * 60;
     let older_than_s = (!all).then(|| older_than_s.unwrap_or(usual_s));
     Ok(Some(Options { dir, older_than_s }))
+}
+
+/// The value of `--older-than` in seconds. A plain number is refused, though it is so many seconds
+/// elsewhere: who means days would lose nearly all logs.
+fn age_s(flag: &str, value: &OsStr) -> Result<u64, Reason> {
+    let text = value.to_string_lossy();
+    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(format!("{flag} must be a time with its unit such as 36h or 7d, not {text:?}"));
+    }
+    Ok(duration(flag, value)?.div_ceil(1_000))
 }
 
 fn clean(options: Options) -> Result<i32, Reason> {

@@ -226,8 +226,11 @@ pub const TRAY_PIPE_BYTES: usize = 128 * 1024;
 pub const LOG_PLACE_CHECK_MS: u64 = 1_000;
 /// From this size on replies warn of a log that nothing bounds.
 pub const LOG_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
-/// The keeper looks at the file system's free space after this much growth of one log.
+/// The keeper looks at the file system's free space after this much growth of one log, ...
 pub const FREE_SPACE_CHECK_BYTES: u64 = 8 * 1024 * 1024;
+/// ... or after this part of what may still be written, where that is less: so many logs at a time
+/// stop before the disk is full.
+pub const FREE_SPACE_CHECK_PARTS: u64 = 4;
 /// Logging stops below this much free space when it is also below the percentage.
 pub const FREE_SPACE_MIN_BYTES: u64 = 1024 * 1024 * 1024;
 /// Logging stops below this part of the file system when it is also below the bytes.

@@ -54,6 +54,8 @@ impl BoundedFile {
         file.size = file.first.size()?;
         let step = file.step();
         if file.size < step && from == 0 && !dir.has(&segment_name(name, 2)) {
+            // The bound of all logs may have taken of it, and its writer was killed before it said.
+            file.from = file.first.first_data().min(file.size);
             return Ok(file);
         }
         match file.form() {
@@ -85,7 +87,8 @@ impl BoundedFile {
         Ok(())
     }
 
-    fn step(&self) -> u64 {
+    /// The step by which it loses its oldest bytes.
+    pub(super) fn step(&self) -> u64 {
         self.kept.unwrap_or(UNBOUNDED).step()
     }
 
@@ -121,9 +124,9 @@ impl BoundedFile {
         &self.first
     }
 
-    /// Whether its file system is nearly full.
-    pub(super) fn is_space_low(&self) -> bool {
-        self.first.is_space_low()
+    /// How many bytes may be written until its file system is nearly full; `None`: it is.
+    pub(super) fn space_left(&self) -> Option<u64> {
+        self.first.space_left()
     }
 
     /// Whether somebody has made it shorter, or deleted the segment that is written to.
@@ -195,7 +198,8 @@ impl BoundedFile {
     }
 
     /// Gives up the oldest bytes as far as the last `keep` allow it; `None`: as far as those that
-    /// are kept anyway do. A step of bytes stays in any case. Errors: fallocate(2), unlinkat(2).
+    /// are kept anyway do. A block stays in any case, a begun segment too. Errors: fallocate(2),
+    /// unlinkat(2).
     pub(super) fn trim(
         &mut self,
         dir: Option<&LogDir>,

@@ -5,7 +5,9 @@ use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind};
 use super::index::Index;
 use super::log_bytes::Beside;
-use crate::limits::{FREE_SPACE_CHECK_BYTES, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
+use crate::limits::{
+    FREE_SPACE_CHECK_BYTES, FREE_SPACE_CHECK_PARTS, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT,
+};
 use crate::pure::buffer::bound::Kept;
 use crate::pure::buffer::log_index::Run;
 use crate::pure::buffer::source::Source;
@@ -144,9 +146,13 @@ impl Log {
         self.try_space(dir);
         if !self.state.truncated && self.logged >= self.next_check {
             // At the first byte, not at the opening: a silent command's log is never cut.
-            self.next_check = self.logged.saturating_add(FREE_SPACE_CHECK_BYTES);
-            if self.file.as_ref().is_some_and(BoundedFile::is_space_low) {
-                self.truncate(Limit::Space, dir);
+            match self.space_left() {
+                // The less is left, the sooner it is looked again: other logs take of it too.
+                Some(left) => {
+                    let next = FREE_SPACE_CHECK_BYTES.min(left / FREE_SPACE_CHECK_PARTS);
+                    self.next_check = self.logged.saturating_add(next);
+                }
+                None => self.truncate(Limit::Space, dir),
             }
         }
         // Bytes behind a gap may come only after the line that tells of the gap.
@@ -178,6 +184,11 @@ impl Log {
         self.note_trimmed(dir);
     }
 
+    /// How many bytes may be written until its file system is nearly full; `None`: it is.
+    fn space_left(&self) -> Option<u64> {
+        self.file.as_ref().map_or(Some(u64::MAX), BoundedFile::space_left)
+    }
+
     /// The size of its segments, where it is a row of them.
     pub(super) fn segment_bytes(&self) -> Option<u64> {
         self.file.as_ref().and_then(BoundedFile::segment_bytes)
@@ -191,6 +202,11 @@ impl Log {
     /// Bytes of its file that are kept.
     pub(super) fn kept_bytes(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| file.size().saturating_sub(file.from()))
+    }
+
+    /// The step by which it loses its oldest bytes.
+    pub(super) fn step(&self) -> u64 {
+        self.file.as_ref().map_or(0, BoundedFile::step)
     }
 
     /// Gives up the oldest bytes but for the last `keep`. Errors: fallocate(2), unlinkat(2).
@@ -271,7 +287,7 @@ impl Log {
         if !self.state.space {
             return;
         }
-        if !self.file.as_ref().is_some_and(BoundedFile::is_space_low) {
+        if self.space_left().is_some() {
             self.owed = false;
             (self.state.truncated, self.state.space) = (false, false);
             self.tell_missing(dir);

@@ -8,13 +8,15 @@ use crate::pure::buffer::log_total::step_bytes;
 use crate::sys::clock;
 use crate::sys::log_clean::Cleaner;
 use crate::sys::log_files::LogDir;
-use crate::sys::log_total::{Look, Step, note_written};
+use crate::sys::log_total::{Look, Over, Step, bound_bytes, note_written};
 
 /// The looks through a log directory.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     /// What all logs may take; `None`: any number of bytes.
     total_bytes: Option<u64>,
+    /// After how many written bytes a look is due; `None`: nothing has been written yet.
+    every: Option<u64>,
     /// What is to be done at the start, and when: age in days of logs that are old.
     start: Option<(u64, u64)>,
     /// The look for old logs, while there is one.
@@ -41,13 +43,17 @@ impl Looks {
     }
 
     /// So many bytes were written.
-    pub(super) fn wrote(&mut self, bytes: usize) {
+    pub(super) fn wrote(&mut self, bytes: usize, dir: Option<&LogDir>) {
+        if let (None, Some(dir), Some(total)) = (self.every, dir, self.total_bytes) {
+            // A small file system may fill up long before all logs have reached the flag's bound.
+            self.every = Some(step_bytes(bound_bytes(dir, total)).max(1));
+        }
         self.written = self.written.saturating_add(bytes as u64);
     }
 
     /// What all logs may take, once so much was written that somebody has to look.
     fn wanted(&self) -> Option<u64> {
-        self.total_bytes.filter(|total| self.written >= step_bytes(*total).max(1))
+        self.total_bytes.filter(|_| self.every.is_some_and(|every| self.written >= every))
     }
 
     /// When something is to be done, on the monotonic clock; `None`: nothing is.
@@ -61,13 +67,13 @@ impl Looks {
         }
     }
 
-    /// Does what is due. Gives how many bytes the logs of this execd's own sessions have to lose.
-    pub(super) fn step(&mut self, dir: &LogDir) -> u64 {
+    /// Does what is due. Gives what the logs of this execd's own sessions have to lose.
+    pub(super) fn step(&mut self, dir: &LogDir) -> Option<Over> {
         if self.due_ns().is_none_or(|due_ns| clock::now_ns() < due_ns) {
-            return 0;
+            return None;
         }
         // One after the other, so that no turn has both.
-        if self.clean(dir) { 0 } else { self.add_up(dir) }
+        if self.clean(dir) { None } else { self.add_up(dir) }
     }
 
     /// Looks for old logs; whether there is more to do.
@@ -79,16 +85,15 @@ impl Looks {
         self.cleaner.is_some()
     }
 
-    fn add_up(&mut self, dir: &LogDir) -> u64 {
+    fn add_up(&mut self, dir: &LogDir) -> Option<Over> {
         if self.look.is_none() {
             self.begin(dir);
         }
-        let Some(look) = &mut self.look else { return 0 };
-        let step = look.step(dir);
+        let step = self.look.as_mut()?.step(dir);
         if step != Step::More {
             self.look = None;
         }
-        if let Step::Over(bytes) = step { bytes } else { 0 }
+        if let Step::Over(over) = step { Some(over) } else { None }
     }
 
     fn begin(&mut self, dir: &LogDir) {
@@ -124,8 +129,8 @@ impl Looks {
             self.add_up(dir);
         }
         (self.look, self.cleaner) = (None, None);
-        let noted = |total: u64| self.written >= (step_bytes(total) / TOTAL_NOTED_STEPS).max(1);
-        if self.total_bytes.is_some_and(noted) {
+        let noted = |every: u64| self.written >= (every / TOTAL_NOTED_STEPS).max(1);
+        if self.every.is_some_and(noted) {
             note_written(dir, self.written);
         }
     }

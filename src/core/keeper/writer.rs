@@ -21,6 +21,7 @@ use crate::pure::sorted::SortedMap;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
 use crate::sys::log_files::{LogDir, ensure_private_dir};
+use crate::sys::log_total::Over;
 use std::path::PathBuf;
 
 /// All logs of one execd.
@@ -81,9 +82,8 @@ impl Writer {
 
     /// Looks at some more names, when they are due.
     pub fn clean(&mut self) {
-        let over_bytes = self.dir.as_ref().map_or(0, |dir| self.looks.step(dir));
-        if over_bytes > 0 {
-            self.shorten(over_bytes);
+        if let Some(over) = self.dir.as_ref().ok().and_then(|dir| self.looks.step(dir)) {
+            self.shorten(over);
         }
     }
 
@@ -152,7 +152,7 @@ impl Writer {
         let whole = log.segment_bytes().is_none();
         log.data(source, bytes, max_bytes, self.dir.as_ref().ok());
         let cut_up = whole && log.segment_bytes().is_some();
-        self.looks.wrote(bytes.len());
+        self.looks.wrote(bytes.len(), self.dir.as_ref().ok());
         if !noted {
             self.unindexed.push(session);
         }
@@ -171,7 +171,7 @@ impl Writer {
     }
 
     /// Gives up the oldest bytes of a log but for the last `keep`, as far as whole blocks or
-    /// segments go and a step of bytes stays. Errors: fallocate(2), unlinkat(2).
+    /// segments go. Errors: fallocate(2), unlinkat(2).
     pub fn trim_to(&mut self, session: u64, keep: u64) -> Result<(), i32> {
         let Some(log) = self.logs.get_mut(&session) else { return Ok(()) };
         let outcome = log.trim_to(keep, self.dir.as_ref().ok());
@@ -181,8 +181,9 @@ impl Writer {
         outcome
     }
 
-    /// Takes so many bytes from the beginnings of the logs here, the largest first.
-    fn shorten(&mut self, mut bytes: u64) {
+    /// Takes so many bytes from the beginnings of the logs here, the largest first. Each keeps a
+    /// step of its own, or what the bound of all leaves each, where that is less.
+    fn shorten(&mut self, Over { mut bytes, least_bytes }: Over) {
         let mut logs: Vec<(u64, u64)> =
             self.logs.iter().map(|(session, log)| (log.kept_bytes(), *session)).collect();
         order::sort(&mut logs);
@@ -191,7 +192,8 @@ impl Writer {
                 return;
             }
             // What cannot be given up stays; it is tried again with the next look.
-            let _ = self.trim_to(session, kept.saturating_sub(bytes));
+            let least = self.logs.get(&session).map_or(0, Log::step).min(least_bytes);
+            let _ = self.trim_to(session, kept.saturating_sub(bytes).max(least));
             let left = self.logs.get(&session).map_or(0, Log::kept_bytes);
             bytes = bytes.saturating_sub(kept.saturating_sub(left));
         }
@@ -199,7 +201,7 @@ impl Writer {
 
     /// How much of a log is kept.
     fn kept(&self) -> Option<Kept> {
-        self.bounds.keep_bytes.map(Kept::of)
+        Kept::within(&self.bounds)
     }
 
     /// Answers Sync: everything before it has been dealt with.

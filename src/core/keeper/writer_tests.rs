@@ -239,11 +239,13 @@ fn a_full_disk_is_counted_and_told_of_when_there_is_room_again() {
         return;
     };
     let at = |name: &str| temp.path().join(name);
-    fs::write(at("ballast"), vec![0; 512 * 1024]).unwrap();
     let mut writer = writer(temp.path(), None);
     writer.open(1, "a");
     let frame = [b'x'; LOG_FRAME_BYTES];
-    let acks: Vec<Ack> = (0..12).filter_map(|_| writer.data(1, Source::Output, &frame)).collect();
+    assert_eq!(writer.data(1, Source::Output, &frame), None);
+    // Somebody else takes all but 96 KiB, before the free space is looked at again.
+    fs::write(at("ballast"), vec![0; (1024 - 64 - 96) * 1024]).unwrap();
+    let acks: Vec<Ack> = (0..11).filter_map(|_| writer.data(1, Source::Output, &frame)).collect();
     assert_eq!(acks.len(), 1, "{acks:?}");
     let trouble = acks[0];
     assert_eq!((trouble.kind, trouble.errno), (AckKind::Trouble, ENOSPC));
@@ -267,6 +269,34 @@ fn a_full_disk_is_counted_and_told_of_when_there_is_room_again() {
     let tail = format!("xx\n[{} bytes were not logged]\nagain!", ack.missing);
     assert!(text.ends_with(tail.as_bytes()));
     assert_eq!(text.len() as u64, recovered.logged + 1 + recovered.noted);
+}
+
+/// The free space was looked at after each 8 MiB: a log filled a smaller disk to the last byte.
+/// rule: logs.md, Full disks: it is never the log that fills a disk to the last byte
+#[test]
+fn logs_on_a_small_disk_stop_before_it_is_full() {
+    let temp = tempfile::tempdir().unwrap();
+    let Some(_mounted) = Tmpfs::mount(temp.path(), "size=4m") else {
+        eprintln!("skipped: may not mount a tmpfs");
+        return;
+    };
+    let mut writer = writer(temp.path(), None);
+    for session in 1..=3 {
+        writer.open(session, &format!("{session}"));
+    }
+    let frame = [b'x'; LOG_FRAME_BYTES];
+    for _ in 0..64 {
+        for session in 1..=3 {
+            writer.data(session, Source::Output, &frame);
+        }
+    }
+    for session in 1..=3 {
+        let ack = writer.sync(session, 1);
+        assert!(ack.truncated && ack.space && ack.errno == 0, "{ack:?}");
+    }
+    // There is room for others.
+    fs::write(temp.path().join("more"), vec![0; 16 * 1024]).unwrap();
+    writer.close_all();
 }
 
 #[test]
@@ -328,11 +358,11 @@ fn what_a_log_loses_to_its_bound_is_told_once_a_step_and_to_the_next_writer() {
     // Or finds out, where the one before could not say so.
     let ack = bounded(temp.path()).reopen(1, &reopen("a", total, 0));
     assert_eq!((ack.from, ack.from_output, ack.missing), (synced.from, synced.from_output, 0));
-    // Room is wanted for others: a step stays.
-    next.trim_to(1, 0).unwrap();
+    // Room is wanted for others.
+    next.trim_to(1, 64 << 10).unwrap();
     let [ack] = next.take_told()[..] else { panic!("one word of it") };
     assert_eq!((ack.kind, ack.from), (AckKind::Trimmed, total - (64 << 10)));
-    next.trim_to(1, 0).unwrap();
+    next.trim_to(1, 64 << 10).unwrap();
     assert_eq!(next.take_told(), []);
 }
 

@@ -301,20 +301,23 @@ impl LogFile {
         self.0.metadata().map(|found| found.len()).map_err(errno_of)
     }
 
-    /// Whether its file system is nearly full: below `FREE_SPACE_MIN_BYTES` and below
-    /// `FREE_SPACE_MIN_PERCENT`. False when the file system does not say.
-    pub fn is_space_low(&self) -> bool {
+    /// How many bytes may still be written until its file system is nearly full, which is below
+    /// `FREE_SPACE_MIN_BYTES` and below `FREE_SPACE_MIN_PERCENT`; `None`: it is. `u64::MAX` when
+    /// the file system does not say.
+    pub fn space_left(&self) -> Option<u64> {
         // SAFETY: statvfs is plain numbers, for which zeros are valid.
         let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
         // SAFETY: fstatvfs writes one statvfs, which lives through the call.
         if unsafe { libc::fstatvfs(self.0.as_raw_fd(), &raw mut found) } != 0 || found.f_blocks == 0
         {
-            return false;
+            return Some(u64::MAX);
         }
         let wide = u128::from;
         let free = wide(found.f_bavail) * wide(found.f_frsize);
         let all = wide(found.f_blocks) * wide(found.f_frsize);
-        free < wide(FREE_SPACE_MIN_BYTES) && free * 100 < all * wide(FREE_SPACE_MIN_PERCENT)
+        let percent = (all * wide(FREE_SPACE_MIN_PERCENT)).div_ceil(100);
+        let left = free.checked_sub(percent.min(wide(FREE_SPACE_MIN_BYTES)))?;
+        Some(u64::try_from(left).unwrap_or(u64::MAX))
     }
 }
 

@@ -19,13 +19,13 @@ use std::fs::File;
 /// The stamp's name in the log directory: no log has it.
 const STAMP: &str = ".execd-total";
 
-/// The bound that is meant by `total_bytes`: no more than a part of the file system.
-fn bounds(dir: &LogDir, total_bytes: u64) -> Bounds {
+/// The bound in bytes that is meant by `total_bytes`: no more than a part of the file system.
+pub fn bound_bytes(dir: &LogDir, total_bytes: u64) -> u64 {
     let part = u128::from(LOG_TOTAL_PERCENT) * u128::from(dir.disk_bytes()) / 100;
     match u64::try_from(part) {
         // A file system that has no size, or does not say.
-        Ok(0) | Err(_) => Bounds::of(total_bytes),
-        Ok(part) => Bounds::of(part.min(total_bytes)),
+        Ok(0) | Err(_) => total_bytes,
+        Ok(part) => part.min(total_bytes),
     }
 }
 
@@ -47,8 +47,17 @@ pub enum Step {
     More,
     /// The look is over, and nothing more has to go.
     Done,
-    /// The look is over, and so many bytes should go, but nothing more can be deleted.
-    Over(u64),
+    /// The look is over, and so much should go, but nothing more can be deleted.
+    Over(Over),
+}
+
+/// What is left for the logs that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// So many bytes should go, ...
+    pub bytes: u64,
+    /// ... and each log keeps this much.
+    pub least_bytes: u64,
 }
 
 /// What a look is at.
@@ -89,7 +98,7 @@ impl Look {
     /// Begins a look for an execd that starts, where one is due, or goes on with one that was
     /// broken off. `None`: there is nothing to do, or another execd does it.
     pub fn at_start(dir: &LogDir, total_bytes: u64) -> Option<Self> {
-        let bounds = bounds(dir, total_bytes);
+        let bounds = Bounds::of(bound_bytes(dir, total_bytes));
         let opened = log_stamp::open(dir, STAMP)?;
         let last = opened.as_ref().and_then(|(_, text)| Stamp::parse(text));
         let sum = begins_at(last, clock::wall_ms().div_euclid(1_000), bounds)?;
@@ -98,7 +107,7 @@ impl Look {
 
     /// Begins a look for an execd that has written much. `None`: another execd looks just now.
     pub fn while_writing(dir: &LogDir, total_bytes: u64) -> Option<Self> {
-        let bounds = bounds(dir, total_bytes);
+        let bounds = Bounds::of(bound_bytes(dir, total_bytes));
         let stamp = log_stamp::open(dir, STAMP)?.map(|(file, _)| file);
         let began_s = clock::wall_ms().div_euclid(1_000);
         let sum = Stamp { began_s, sum_bytes: 0, place: None };
@@ -243,7 +252,10 @@ impl Look {
                 return match self.is_over() {
                     false => Step::Done,
                     true if goes_on => self.again(),
-                    true => Step::Over(self.sum.sum_bytes - goal_bytes),
+                    true => Step::Over(Over {
+                        bytes: self.sum.sum_bytes - goal_bytes,
+                        least_bytes: self.bounds.least_bytes,
+                    }),
                 };
             };
             let became = delete_part(dir, &name, self.ended_before_ns);

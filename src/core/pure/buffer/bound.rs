@@ -55,6 +55,12 @@ impl Kept {
         Self { bytes, step: step_bytes(bytes) }
     }
 
+    /// What these bounds keep of one log, which is no more than all logs may take; `None`: all.
+    pub fn within(bounds: &Bounds) -> Option<Self> {
+        let most = bounds.total_bytes.unwrap_or(u64::MAX);
+        bounds.keep_bytes.map(|keep| Self::of(keep.min(most)))
+    }
+
     /// The step by which the log loses its oldest bytes, and the size of its segments.
     pub const fn step(self) -> u64 {
         self.step
@@ -80,9 +86,9 @@ impl Kept {
     }
 
     /// Where the kept part begins when the oldest bytes go, as far as whole blocks or segments have
-    /// none of the last `keep` bytes; `None`: as many as are kept anyway.
+    /// none of the last `keep` bytes, a block at least; `None`: as many as are kept anyway.
     pub fn trimmed(self, form: Form, size: u64, from: u64, keep: Option<u64>) -> u64 {
-        let keep = keep.map_or(self.bytes, |keep| keep.max(self.step));
+        let keep = keep.map_or(self.bytes, |keep| keep.max(LOG_BLOCK_BYTES));
         let gone = size.saturating_sub(keep);
         let gone = match form {
             Form::Holes => whole_blocks(gone),

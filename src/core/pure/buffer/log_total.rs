@@ -66,13 +66,17 @@ pub struct Bounds {
     pub high_bytes: u64,
     /// ... until this is left.
     pub goal_bytes: u64,
+    /// A log that runs is cut down to so much at least.
+    pub least_bytes: u64,
 }
 
 impl Bounds {
     /// Of logs that may take so much.
     pub fn of(total_bytes: u64) -> Self {
-        let room = TOTAL_ROOM_STEPS * step_bytes(total_bytes);
-        Self { high_bytes: total_bytes - room, goal_bytes: total_bytes - 2 * room }
+        let least_bytes = step_bytes(total_bytes);
+        let room = TOTAL_ROOM_STEPS * least_bytes;
+        let (high_bytes, goal_bytes) = (total_bytes - room, total_bytes - 2 * room);
+        Self { high_bytes, goal_bytes, least_bytes }
     }
 }
 
@@ -140,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_start_looks_again_after_a_minute_or_where_there_is_too_much() {
-        let (now_s, total) = (10_000, Bounds { high_bytes: 100, goal_bytes: 90 });
+        let (now_s, total) = (10_000, Bounds { high_bytes: 100, goal_bytes: 90, least_bytes: 1 });
         let anew = Stamp { began_s: now_s, sum_bytes: 0, place: None };
         let done = |age_s, sum_bytes| Stamp { began_s: now_s - age_s, sum_bytes, place: None };
         let broken_off = |age_s| Stamp { place: Some(44), ..done(age_s, 30) };
@@ -164,10 +168,12 @@ mod tests {
     fn something_goes_before_the_bound_is_reached() {
         assert_eq!(step_bytes(8 << 30), 64 << 20);
         assert_eq!(step_bytes(16 << 20), 256 << 10);
-        assert_eq!(Bounds::of(16 << 20), Bounds { high_bytes: 15 << 20, goal_bytes: 14 << 20 });
-        assert_eq!(Bounds::of(0), Bounds { high_bytes: 0, goal_bytes: 0 });
+        let of =
+            |high_bytes, goal_bytes, least_bytes| Bounds { high_bytes, goal_bytes, least_bytes };
+        assert_eq!(Bounds::of(16 << 20), of(15 << 20, 14 << 20, 256 << 10));
+        assert_eq!(Bounds::of(0), of(0, 0, 0));
         let (high_bytes, goal_bytes) = ((8 << 30) - (256 << 20), (8 << 30) - (512 << 20));
-        assert_eq!(Bounds::of(8 << 30), Bounds { high_bytes, goal_bytes });
+        assert_eq!(Bounds::of(8 << 30), of(high_bytes, goal_bytes, 64 << 20));
     }
 
     /// Against a sorted list of all of them.
