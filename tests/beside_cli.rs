@@ -19,8 +19,15 @@ use tempfile::TempDir;
 /// it needs, and what shows it.
 type Row = (&'static str, &'static str, &'static str, &'static str, fn());
 
-const ROWS: [Row; 19] = [
+const ROWS: [Row; 20] = [
     ("timeout(1)", "status at the timeout", "same", "timeout", status_at_the_timeout),
+    (
+        "timeout(1)",
+        "status after SIGKILL at the timeout",
+        "different",
+        "timeout",
+        killed_at_the_timeout,
+    ),
     ("timeout(1)", "statuses 125, 126, 127", "same", "timeout", own_statuses),
     ("timeout(1)", "a command that signal N ended", "same", "timeout", a_signal),
     ("timeout(1)", "a time of 0", "same", "timeout", no_time),
@@ -109,6 +116,16 @@ fn status(words: &[&str]) -> i32 {
 fn status_at_the_timeout() {
     assert_eq!(status(&["timeout", "0.1", "sleep", "1000"]), 124);
     assert_eq!(status(&run(&["--timeout", "0.1", "sleep", "1000"])), 124);
+}
+
+fn killed_at_the_timeout() {
+    assert_eq!(status(&["timeout", "-s", "KILL", "0.1", "sleep", "1000"]), 137);
+    let words = ["--timeout", "0.1", "--signal", "KILL", "sleep", "1000"];
+    assert_eq!(status(&run(&words)), 124);
+    let ignores = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"];
+    assert_eq!(status(&[&["timeout", "-k", "0.1", "0.1"], &ignores[..]].concat()), 137);
+    let words = ["--timeout", "0.1", "--kill-after", "0.1"];
+    assert_eq!(status(&run(&[&words, &ignores[..]].concat())), 124);
 }
 
 fn own_statuses() {
@@ -262,7 +279,8 @@ fn hung_up(words: &[&str]) -> (Option<i32>, String) {
         unsafe { libc::kill(pid, libc::SIGUSR1) };
     }
     out.read_to_string(&mut rest).expect("the rest");
-    (child.wait().expect("it ends").code(), rest)
+    let ended = child.wait().expect("it ends");
+    (ended.code().or_else(|| ended.signal().map(|signal| 128 + signal)), rest)
 }
 
 fn hang_up() {

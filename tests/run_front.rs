@@ -655,3 +655,133 @@ fn json_is_one_object_whatever_happened() {
         assert_eq!(object["failure_message"].is_null(), starts, "{object}");
     }
 }
+
+/// The object of `execd run --json` with these words.
+fn object(words: &[&str]) -> Value {
+    let (_, out, err) = said(&[&["--json"], words].concat());
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{words:?}: {error}: {out}{err}"))
+}
+
+/// The object named a session that was gone ("[still running] … kill_session"), and with
+/// `--keep-background` had neither the output nor the times of what went on.
+/// rule: protocol.md, From a shell: It has no `session_id`: no session is left
+#[test]
+fn json_tells_the_end_of_all_that_the_command_has_left() {
+    let one = object(&["-c", "echo hi; sleep 4734 &"]);
+    let header = one["header"].as_str().expect("a header");
+    assert!(header.starts_with("[exited]") && !header.contains("session_id"), "{one}");
+    assert!(one.get("state").is_none() && one.get("pid").is_none(), "{one}");
+    assert_eq!((&one["wait_status"], &one["output"]), (&"completed".into(), &"hi\n".into()));
+    assert!(one["note"].as_str().expect("a note").contains("ended with it: sleep"), "{one}");
+
+    let late = "(sleep 0.3; echo late) & echo hi; exit 5";
+    let one = object(&["--keep-background", "-c", late]);
+    assert_eq!((&one["output"], &one["exit_status"]), (&"hi\nlate\n".into(), &5.into()), "{one}");
+    assert_eq!(one["output_bytes_total"], 8, "{one}");
+    assert!(one["wall_time_seconds"].as_f64().expect("a time") >= 0.3, "{one}");
+    let quiet = "(sleep 0.3) >/dev/null 2>&1 & exit 5";
+    let one = object(&["--keep-background", "-c", quiet]);
+    assert!(one["wall_time_seconds"].as_f64().expect("a time") >= 0.3, "{one}");
+
+    let one =
+        object(&["--keep-background", "--timeout", "200ms", "-c", "sleep 4735 & echo hi; exit 5"]);
+    assert_eq!((&one["exit_status"], &one["timed_out"]), (&124.into(), &true.into()), "{one}");
+    assert_eq!((&one["exit_code"], &one["output"]), (&5.into(), &"hi\n".into()), "{one}");
+    assert!(one["note"].as_str().expect("a note").contains("ended by the timeout: sleep"), "{one}");
+}
+
+/// rule: protocol.md, From a shell: `--idle-timeout` stops counting when the command has ended
+#[test]
+fn what_is_left_may_be_silent() {
+    let words = ["--keep-background", "--idle-timeout", "100ms", "-c", "sleep 0.4 & exit 6"];
+    let one = object(&words);
+    assert_eq!((&one["exit_status"], one.get("timed_out")), (&6.into(), None), "{one}");
+}
+
+/// Bad usage printed no object at all.
+/// rule: protocol.md, From a shell: bad usage too is an object, besides its line on stderr
+#[test]
+fn json_is_an_object_also_for_words_that_mean_nothing() {
+    for words in [&["--timeout", "soon", "true"][..], &["--nonsense"], &[], &["--log", "", "true"]]
+    {
+        let one = object(words);
+        assert_eq!(one["exit_status"], 125, "{one}");
+        assert!(one["failure_message"].is_string(), "{one}");
+    }
+    let (status, out, _) = said(&["--nonsense", "--", "x", "--json"]);
+    assert_eq!((status, out.as_str()), (Some(125), ""));
+}
+
+/// Such a script was refused with 126, where env(1), a shell and make run it.
+/// rule: protocol.md, From a shell: a script that names no shell is read by /bin/sh, as execvp(3)
+///   has it
+#[test]
+fn a_script_without_a_shell_is_read_by_sh() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = directory();
+    let script = dir.path().join("script");
+    let junk = dir.path().join("junk");
+    fs::write(&script, "echo $0 $# $2; exit 7\n").expect("written");
+    fs::write(&junk, b"\x7fELF\x02\x01\x01junk\n\0\0\xff\xff").expect("written");
+    for file in [&script, &junk] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("mode");
+    }
+    let path = script.to_string_lossy().into_owned();
+    for (words, flag) in [
+        (&["./script", "a", "b c"][..], "--"),
+        (&[path.as_str(), "a", "b c"], "-t"),
+        (&["script", "a", "b c"], "--"),
+        (&["./junk"], "--"),
+    ] {
+        let places = format!("{}:/usr/bin:/bin", dir.path().display());
+        let execd = run(&dir, &[&["-q", flag], words].concat()).env("PATH", &places).output();
+        let env = command(&dir, "env", words).env("PATH", &places).output();
+        let (execd, env) = (execd.expect("execd runs"), env.expect("env runs"));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace("\r", "");
+        assert_eq!(text(&execd.stdout), text(&env.stdout), "{words:?}");
+        assert_eq!(status(execd.status), status(env.status), "{words:?}");
+    }
+}
+
+/// The file was emptied before anything was started; and the header named another path.
+/// rule: protocol.md, From a shell: `--log FILE` names its place: FILE is replaced at the end
+#[test]
+fn the_file_of_the_log_is_replaced_at_the_end() {
+    let dir = directory();
+    let file = dir.path().join("kept.log");
+    fs::write(&file, "before\n").expect("written");
+    let output = run(&dir, &["--log", "kept.log", "nosuch"]).output().expect("execd runs");
+    assert_eq!(output.status.code(), Some(127));
+    assert_eq!(fs::read_to_string(&file).expect("the file"), "before\n");
+    let words = ["--json", "--log", "kept.log", "-c", "cat kept.log; exit 3"];
+    let output = run(&dir, &words).output().expect("execd runs");
+    let one: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(fs::read_to_string(&file).expect("the file"), "before\n");
+    assert_eq!(one["output"], "before\n", "{one}");
+    let line = format!("\nlog_path: {}\n", one["log_path"].as_str().expect("a path"));
+    assert!(one["header"].as_str().expect("a header").contains(&line), "{one}");
+    assert!(line.contains("/kept.log") && !line.contains("execd-"), "{line}");
+    let (status, _, err) = said(&["--log", "x", "--no-log", "true"]);
+    assert_eq!(status, Some(125));
+    assert!(err.contains("leave out --no-log"), "{err}");
+}
+
+/// A loop of a shell went on after Ctrl-C, for execd exited with 130 where env(1) dies of SIGINT.
+/// rule: protocol.md, From a shell: a signal that execd has passed on, and that has ended the
+///   command, ends execd too
+#[test]
+fn a_signal_that_was_passed_on_ends_execd_as_well() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT] {
+        let dir = directory();
+        let mut child =
+            run(&dir, &["-q", "-c", "echo up; exec sleep 4736"]).spawn().expect("execd");
+        let mut line = String::new();
+        let mut reader = BufReader::new(child.stdout.take().expect("stdout"));
+        reader.read_line(&mut line).expect("a line");
+        send(&child, signal);
+        let ended = child.wait().expect("it ends");
+        assert_eq!((ended.signal(), ended.core_dumped()), (Some(signal), false), "{ended:?}");
+    }
+    let (status, _, _) = said(&["-q", "-c", "kill -INT $$"]);
+    assert_eq!(status, Some(130), "a signal that execd had no part in");
+}

@@ -95,11 +95,16 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     let of_variables = settings::from_variables(&mut config, one_session, host::variable);
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
     let name = table::first(&arguments);
+    let before_words = arguments.iter().take_while(|word| *word != "--");
+    let json = name == "run" && before_words.into_iter().any(|word| word == "--json");
     let command = match flags::parse(arguments, config) {
         Ok(command) => command,
         Err(reason) => {
             let behind = if name.is_empty() { "" } else { " " };
             complain(&format!("execd: {reason} (try execd {name}{behind}--help)"));
+            if json {
+                run::tell_usage(&reason);
+            }
             return EXIT_USAGE;
         }
     };

@@ -15,7 +15,7 @@ use crate::pure::text::visible::one_line;
 use crate::session::report::ExecReport;
 use crate::sys::pty::{self, Size};
 use crate::sys::terminal::{Changed, Keys};
-use crate::sys::{host, stdio};
+use crate::sys::{host, signals, stdio};
 use crate::wire;
 
 use std::io::{ErrorKind, Write};
@@ -35,6 +35,8 @@ const SHELL_SIGNS: &str = " \t\n|&;<>()$`\"'*?[]{}~!";
 struct Ended {
     status: i32,
     timed_out: Option<TimedOut>,
+    /// The signal that has ended the command and execd alike.
+    died_of: Option<i32>,
     report: ExecReport,
 }
 
@@ -53,7 +55,7 @@ pub fn main(mut options: RunOptions) -> i32 {
     }
     let mut file = None;
     if let Some(wanted) = options.log.take() {
-        match LogFile::create(&wanted) {
+        match LogFile::beside(&wanted) {
             Ok(made) => file = Some(made),
             Err(reason) => {
                 return tell(&options, Ended::failed(&options, reason, EXIT_OWN_FAILURE));
@@ -72,11 +74,23 @@ pub fn main(mut options: RunOptions) -> i32 {
         let path = file.path().to_string_lossy().into_owned();
         match file.finish(expected, Some(session)) {
             Some(trouble) => ended.report.warning = Some(trouble),
-            None if expected => ended.report.log_path = Some(path),
+            None if expected => ended.report.move_log(path),
             None => {}
         }
     }
-    tell(&options, ended)
+    let died_of = ended.died_of;
+    let status = tell(&options, ended);
+    if let Some(signal) = died_of.filter(|signal| status == EXIT_SIGNAL + signal) {
+        // As without execd: a loop of a shell ends with Ctrl-C, which has ended what it runs.
+        signals::die_of(signal);
+    }
+    status
+}
+
+/// Tells of words that mean nothing, as `--json` tells of a run that has failed.
+pub fn tell_usage(reason: &str) {
+    let report = ExecReport { failure_message: Some(reason.to_owned()), ..ExecReport::default() };
+    tell_json(EXIT_OWN_FAILURE, None, &report);
 }
 
 /// Says on the other of both that one is closed.
@@ -106,7 +120,7 @@ impl Ended {
         let command = shown(&options.what);
         let report =
             ExecReport { command, failure_message: Some(failure), ..ExecReport::default() };
-        Self { status, timed_out: None, report }
+        Self { status, timed_out: None, died_of: None, report }
     }
 }
 
@@ -157,19 +171,23 @@ fn carry_out(options: &RunOptions) -> Result<Ended, (String, i32)> {
     engine.run_in_front(&launch, FrontSpec { collect: options.json, keeps_background, times })?;
     // Keys go to the command's terminal as they are typed, which has got the modes of ours: there
     // they are edited and echoed, and Ctrl-C means something.
-    let typed = options.tty && stdio::is_terminal(0);
-    let _raw = typed.then(|| Changed::new(0, Keys::Raw));
+    let _raw = match (stdio::is_terminal(0), stdio::is_terminal(1)) {
+        (true, _) if options.tty => Some(Changed::new(0, Keys::Raw)),
+        // Its lines end with CR LF already.
+        (false, true) if options.tty => Some(Changed::new(1, Keys::Output)),
+        _ => None,
+    };
     let status = engine.run();
     let timed_out = engine.front_timed_out();
     let report = engine
         .take_front_report()
         .unwrap_or_else(|| ExecReport { command: launch.command, ..ExecReport::default() });
-    Ok(Ended { status, timed_out, report })
+    Ok(Ended { status, timed_out, died_of: engine.front_died_of(), report })
 }
 
 /// Tells how it has ended; gives the exit status.
 fn tell(options: &RunOptions, ended: Ended) -> i32 {
-    let Ended { status, timed_out, mut report } = ended;
+    let Ended { status, timed_out, mut report, .. } = ended;
     let hint = (status == EXIT_NOT_FOUND).then(|| hint(&options.what)).flatten();
     if let (Some(hint), Some(failure)) = (hint, &mut report.failure_message) {
         failure.push_str(&hint);

@@ -37,6 +37,16 @@ enum State {
 impl LogFile {
     /// Makes the file, empty, and the directory. Gives a reason for people.
     pub fn create(wanted: &Path) -> Result<Self, String> {
+        let made = Self::beside(wanted)?;
+        // What an earlier run has left there is not this run's.
+        let emptied = OpenOptions::new().write(true).truncate(true).open(&made.path);
+        emptied.map_err(|error| format!("--log {}: {error}", wanted.display()))?;
+        Ok(made)
+    }
+
+    /// Makes the file where there is none, and the directory; what the file has stays until the log
+    /// takes its place. Gives a reason for people.
+    pub fn beside(wanted: &Path) -> Result<Self, String> {
         let refused = |why: &str| format!("--log {}: {why}", wanted.display());
         let system = |error: io::Error| refused(&error.to_string());
         let existed = match fs::metadata(wanted) {
@@ -46,7 +56,7 @@ impl LogFile {
             Err(error) => return Err(system(error)),
         };
         let file = OpenOptions::new().create(true).write(true).mode(OWNERS).open(wanted);
-        let file = file.map_err(system)?;
+        drop(file.map_err(system)?);
         let path = wanted.canonicalize().map_err(system)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let random = host::random_hex();
@@ -58,8 +68,6 @@ impl LogFile {
             }
             return Err(refused(&format!("its directory takes no new files: {error}")));
         }
-        // What an earlier run has left there is not this run's.
-        file.set_len(0).map_err(system)?;
         Ok(Self { path, dir, state: State::Open })
     }
 

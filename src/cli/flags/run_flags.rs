@@ -127,6 +127,14 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
         }
     }
     options.what = what(code, shell, command)?;
+    if let Some(file) = &options.log {
+        if file.as_os_str().is_empty() {
+            return Err("--log needs the name of a file, not \"\"".to_owned());
+        }
+        if options.config.logs.off {
+            return Err("--log FILE asks for a log: leave out --no-log (EXECD_NO_LOG)".to_owned());
+        }
+    }
     Ok(Command::Run(Box::new(options)))
 }
 

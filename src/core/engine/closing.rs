@@ -71,6 +71,11 @@ impl Closing {
         !matches!(self.cause, Cause::EndOfInput | Cause::InputFailed) || client != STDIN_CLIENT
     }
 
+    /// Whether sessions are waited for no more.
+    pub fn is_flushing(&self) -> bool {
+        self.phase == Phase::Flushing
+    }
+
     /// Whether the lines of stdin decide execd's exit status.
     fn tells_of_lines(&self) -> bool {
         self.cause == Cause::EndOfInput

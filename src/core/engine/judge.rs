@@ -69,6 +69,7 @@ impl<F: Families> Engine<F> {
             for effect in std::mem::take(&mut self.cx.effects) {
                 match effect {
                     Effect::Close(cause) => self.close(cause, None),
+                    Effect::FollowFront => self.follow_front(),
                     Effect::TidyUp(flag) => self.tidy_up(flag),
                     other => self.sessions.apply(other, &mut self.cx),
                 }

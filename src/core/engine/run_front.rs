@@ -64,6 +64,10 @@ pub struct RunFront {
     /// nothing is waited for no longer than the last flush takes then, as if the command itself
     /// had been writing to that reader.
     asked_to_end: Option<i32>,
+    /// The signals that it has got from us, or from our terminal with us.
+    passed: Vec<i32>,
+    /// Which of them has ended it.
+    died_of: Option<i32>,
     /// How it ended.
     report: Option<ExecReport>,
     /// The command has ended with this exit status, and execd waits for what it has left.

@@ -297,7 +297,7 @@ impl<F: Families> Sessions<F> {
                     }
                 }
             }
-            Effect::Close(_) | Effect::TidyUp(_) => {}
+            Effect::Close(_) | Effect::FollowFront | Effect::TidyUp(_) => {}
         }
     }
 

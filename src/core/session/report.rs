@@ -5,7 +5,9 @@ use serde::Serialize;
 
 use super::listening::{self, Listening};
 use super::state_report::StateReport;
+use super::view::seconds;
 use super::wait_report::WaitReport;
+use crate::limits::NS_PER_MS;
 use crate::pure::ledger::Event;
 use crate::pure::text::truncate::Truncation;
 use crate::pure::text::visible::one_line;
@@ -155,6 +157,30 @@ impl ExecReport {
             Some(reason) => format!("{word} ({reason})"),
             None => word.to_owned(),
         })
+    }
+
+    /// The session took so long in all, in nanoseconds.
+    pub fn took(&mut self, all_ns: u64) {
+        self.wall_time_seconds = seconds(all_ns);
+        self.effective_wait_ms = Some(all_ns / NS_PER_MS);
+    }
+
+    /// Nothing is left of the session: drops what tells of one that goes on, and writes the header.
+    pub fn is_over(&mut self) {
+        (self.session_id, self.pid, self.doing, self.shell_exit_code) = (None, None, None, None);
+        (self.wait, self.tool_time_utc, self.completion_notification) = (None, None, None);
+        self.listening.clear();
+        self.wait_status = Some("completed");
+        self.write_header(HeaderStyle::Full);
+    }
+
+    /// The log has another name by now.
+    pub fn move_log(&mut self, path: String) {
+        if let (Some(before), Some(footer)) = (&self.log_path, &mut self.footer) {
+            *footer = footer.replace(before, &path);
+        }
+        self.log_path = Some(path);
+        self.write_header(HeaderStyle::Full);
     }
 
     /// Whether the command failed, as far as is known.

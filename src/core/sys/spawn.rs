@@ -143,13 +143,18 @@ impl Spawner {
         let pointers = |strings: &[&CStr]| -> Vec<*const c_char> {
             strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
         };
-        let (argv, envp) = (pointers(plan.argv), pointers(plan.envp));
+        let (mut argv, envp) = (pointers(plan.argv), pointers(plan.envp));
+        // Room for the name of a shell before the program's.
+        argv.insert(0, ptr::null());
+        let words = argv.as_mut_ptr();
         let shares = self.shares_memory && !plan.apart;
         // Who keeps the descriptors that we were handed gets a copy of the whole table.
         let places = self.places.as_ref().filter(|_| shares && !plan.as_given);
         let report = if shares { None } else { Some(io::pipe().map_err(at_clone)?) };
         let order = Order {
-            argv: argv.as_ptr(),
+            // SAFETY: the place behind the first is in the array: its end is there at the latest.
+            argv: unsafe { words.add(1) },
+            of_shell: if plan.as_given { words } else { ptr::null_mut() },
             envp: envp.as_ptr(),
             plan,
             ignored: &self.ignored,

@@ -15,6 +15,8 @@ static CHANGED: Mutex<Option<(RawFd, libc::termios, libc::termios)>> = Mutex::ne
 pub enum Keys {
     /// Each key as it is typed, and none of them means anything to the terminal.
     Raw,
+    /// As they were, and what is written comes out as it is written.
+    Output,
     /// Whole lines, edited and echoed by the terminal; Ctrl-\ is a byte like any other.
     Lines,
 }
@@ -72,6 +74,7 @@ impl Changed {
         match keys {
             // SAFETY: cfmakeraw changes the termios that it is given.
             Keys::Raw => unsafe { libc::cfmakeraw(&raw mut now) },
+            Keys::Output => now.c_oflag &= !libc::OPOST,
             Keys::Lines => now.c_cc[libc::VQUIT] = libc::_POSIX_VDISABLE,
         }
         {
@@ -131,7 +134,7 @@ mod tests {
         let (_master, slave) = pty::open(Size { cols: 80, rows: 24 }).unwrap();
         let fd = slave.as_raw_fd();
         let before = modes(fd);
-        for keys in [Keys::Raw, Keys::Lines] {
+        for keys in [Keys::Raw, Keys::Output, Keys::Lines] {
             let changed = Changed::new(fd, keys).unwrap();
             assert_ne!(modes(fd), before);
             drop(changed);

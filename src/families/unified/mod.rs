@@ -158,7 +158,9 @@ impl Family for Unified {
             }
             cx.clients.reply(&pending, &report);
         } else {
-            let takes = takes_output && !takes_nothing(&wait, why) && !cx.passes_on(core.id);
+            // The one object of `execd run --json` has all output: it is told at the session's end.
+            let later = cx.passes_on(core.id) || (why == Why::ShellGone && cx.is_front(core.id));
+            let takes = takes_output && !takes_nothing(&wait, why) && !later;
             let mut report = exec_report(core, &wait, why, takes, cx);
             // Where an end is an event before the output is over, the note tells it.
             let noted = core.noted.end && core.life.shell_gone();

@@ -144,6 +144,7 @@ impl<F: Families> Engine<F> {
             closing.phase = Phase::Flushing;
             closing.until_ns = now_ns + LAST_FLUSH_MS * NS_PER_MS;
             self.answer_shutdown();
+            self.give_up_front();
             self.cx.keeper.ask_all_syncs();
         }
         let cx = &mut self.cx;

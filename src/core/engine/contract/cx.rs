@@ -39,6 +39,8 @@ use crate::sys::proc::ProcStat;
 pub enum Effect {
     /// execd ends.
     Close(Cause),
+    /// The command in front has ended, and its session is waited for.
+    FollowFront,
     /// The sessions with a wait of this family are judged again.
     TouchWaiting(FamilyId),
     /// A process of our own is started with this flag, which tidies up and is not waited for.
@@ -216,7 +218,11 @@ impl<F: Families> Cx<F> {
 
     /// Whether the end of execd answers a client's requests with what they have.
     pub fn closes_for(&self, client: ClientId) -> bool {
-        self.closing.as_ref().is_some_and(|closing| closing.answers_pending(client))
+        // The command in front is told of once its session is over, or is given up.
+        let in_front = self.front.is_some() && client == crate::engine::clients::STDIN_CLIENT;
+        self.closing.as_ref().is_some_and(|closing| {
+            closing.answers_pending(client) && (!in_front || closing.is_flushing())
+        })
     }
 
     /// The path of a session's log, once the file exists.

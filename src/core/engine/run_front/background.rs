@@ -32,7 +32,7 @@ impl<F: Families> Engine<F> {
     /// The command has ended by itself, and execd is about to end what it has left: the report says
     /// what that is, where something is left.
     pub(in crate::engine) fn note_background(&mut self) {
-        let told = |front: &RunFront| front.timed_out.is_some() || front.kept.is_some();
+        let told = |front: &RunFront| front.timed_out.is_some() != front.kept.is_some();
         if self.cx.front.as_ref().is_none_or(told) {
             return;
         }
@@ -52,10 +52,15 @@ impl<F: Families> Engine<F> {
         if left.len() > LEFT_NAMED {
             let _ = write!(names, " and {} more", left.len() - LEFT_NAMED);
         }
-        let note = format!(
-            "left running by the command, and ended with it: {names}; \
-             --keep-background waits for them"
-        );
+        let timed_out = self.cx.front.as_ref().is_some_and(|front| front.timed_out.is_some());
+        let note = if timed_out {
+            format!("left running by the command, and ended by the timeout: {names}")
+        } else {
+            format!(
+                "left running by the command, and ended with it: {names}; \
+                 --keep-background waits for them"
+            )
+        };
         let report = self.cx.front.as_mut().and_then(|front| front.report.as_mut());
         if let Some(report) = report.filter(|_| !left.is_empty()) {
             report.note = Some(note);

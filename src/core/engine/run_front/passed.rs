@@ -83,6 +83,9 @@ impl<F: Families> Engine<F> {
             return true;
         }
         let core = &mut entry.core;
+        if !front.passed.contains(&signal) {
+            front.passed.push(signal);
+        }
         match signal {
             SIGINT => {
                 let (count, last_ns) = front.interrupts;

@@ -96,6 +96,8 @@ impl<F: Families> Engine<F> {
             interrupts: (0, 0),
             asked_to_end: None,
             report: None,
+            passed: vec![],
+            died_of: None,
             kept: None,
         });
         if let Some(entry) = self.sessions.get(session) {
@@ -200,9 +202,44 @@ impl<F: Families> Engine<F> {
         }
     }
 
-    /// How the command in front ended, once it has.
+    /// How the command in front ended, once it has; `execd run` is about to end then.
     pub fn take_front_report(&mut self) -> Option<ExecReport> {
-        self.cx.front.as_mut().and_then(|front| front.report.take())
+        let front = self.cx.front.as_mut()?;
+        let mut report = front.report.take()?;
+        if front.kept.is_some() {
+            // What was left in the background is a part of the run.
+            report.took(self.cx.now_ns.saturating_sub(front.began_ns));
+        }
+        report.is_over();
+        Some(report)
+    }
+
+    /// The signal that has ended the command in front, where execd has passed it on, or a key of
+    /// our terminal has sent it to both.
+    pub fn front_died_of(&self) -> Option<i32> {
+        self.cx.front.as_ref().and_then(|front| front.died_of)
+    }
+
+    /// The command in front has ended, and others hold its output or are in its session: what is
+    /// told of the end is told once that is over too.
+    pub(in crate::engine) fn follow_front(&mut self) {
+        let Some(front) = &self.cx.front else { return };
+        let (session, began_ns) = (front.session, front.began_ns);
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let (client, id) = (STDIN_CLIENT, RequestId::null());
+        self.cx.clients.stdin.in_flight.insert(RequestId::null(), ticket);
+        self.cx.pending.insert(ticket, Pending { client, id, sessions: vec![session], line: 0 });
+        let wait = Wait::new(ticket, F::FRONT, WaitKind::End { or_kill: false }, began_ns);
+        self.add_wait(session, Wait { saw_leader: false, drains: false, ..wait });
+    }
+
+    /// The session of the command in front is waited for no more, over or not.
+    pub(in crate::engine) fn give_up_front(&mut self) {
+        let Some(front) = &self.cx.front else { return };
+        if let Some(entry) = self.sessions.get_mut(front.session) {
+            self.cx.touch(&mut entry.core);
+        }
     }
 }
 
@@ -239,7 +276,7 @@ impl<F: Families> Cx<F> {
     }
 
     /// Whether this is the session of the command in front.
-    pub(in crate::engine) fn is_front(&self, id: SessionId) -> bool {
+    pub fn is_front(&self, id: SessionId) -> bool {
         self.front.as_ref().is_some_and(|front| front.session == id)
     }
 
@@ -276,11 +313,25 @@ impl<F: Families> Cx<F> {
         if core.start.failure().is_none() {
             (report.exit_code, report.signal) = status_fields(core.status());
         }
-        report.session_id = None;
+        let goes_on = report.session_id.take().is_some() && core.start.failure().is_none();
         // What holds the output is ended, or waited for: see background.rs.
         report.note = None;
         let Some(front) = &mut self.front else { return };
+        if let Some(before) = front.report.take() {
+            report.note = before.note;
+            report.failure_message = report.failure_message.or(before.failure_message);
+            front.report = Some(report);
+            return;
+        }
         front.report = Some(report);
+        front.died_of = match core.status() {
+            Some(ExitStatus::Signal(signal)) if !timed_out => Some(signal),
+            _ => None,
+        };
+        front.died_of = front.died_of.filter(|signal| front.passed.contains(signal));
+        if goes_on {
+            self.effects.push(Effect::FollowFront);
+        }
         if front.spec.keeps_background && core.start.failure().is_none() && !timed_out {
             front.kept = Some(status);
             // The time that all of it may take goes on.

@@ -14,6 +14,9 @@ use crate::sys::{few_fds, given, host, pty, run_limit, signals};
 /// The number that the report pipe has in a child: the first behind its standard descriptors.
 pub(super) const REPORT_FD: RawFd = 3;
 
+/// The shell of a script that names none, as execvp(3) has it.
+const SHELL: &CStr = c"/bin/sh";
+
 /// Descriptors that are closed one by one where the kernel can't close them all at once.
 const CLOSED_ONE_BY_ONE: RawFd = 65_536;
 
@@ -36,6 +39,9 @@ const NOT_HERE: [i32; 11] = [
 /// What the child reads, and where it writes why it failed.
 pub(super) struct Order<'a> {
     pub(super) argv: *const *const c_char,
+    /// The words for /bin/sh where the program is a script that names no shell: two places before
+    /// the program's arguments, for its name and the script's. Null: such a script is no program.
+    pub(super) of_shell: *mut *const c_char,
     pub(super) envp: *const *const c_char,
     pub(super) plan: &'a Plan<'a>,
     pub(super) ignored: &'a [i32],
@@ -210,15 +216,18 @@ fn enter(order: &Order<'_>) -> Result<(), (Step, i32)> {
 fn exec(order: &Order<'_>) -> i32 {
     let programs = order.plan.programs.iter().copied();
     let tell = |number| order.tell(Report::Tries(number));
-    exec_first(programs, order.plan.looked_up, (order.argv, order.envp), tell)
+    exec_first(programs, order.plan.looked_up, (order.argv, order.envp), order.of_shell, tell)
 }
 
 /// Replaces this process by the first of the programs that can be; `tell` hears the number of each
-/// before it is tried. Gives the errno of why none can. Async-signal-safe where `tell` is.
+/// before it is tried. `of_shell`: null, or the array whose second place `argv` is, for what
+/// execvp(3) does with a program in no format that the kernel knows: /bin/sh reads it. Gives the
+/// errno of why none can. Async-signal-safe where `tell` is.
 pub(super) fn exec_first<'a>(
     programs: impl Iterator<Item = &'a CStr>,
     looked_up: bool,
     (argv, envp): (*const *const c_char, *const *const c_char),
+    of_shell: *mut *const c_char,
     tell: impl Fn(i32),
 ) -> i32 {
     for (program, number) in programs.zip(0..) {
@@ -226,6 +235,15 @@ pub(super) fn exec_first<'a>(
         // SAFETY: null-terminated arrays of C strings, which whoever calls has built and keeps.
         unsafe { libc::execve(program.as_ptr(), argv, envp) };
         let errno = errno();
+        if errno == libc::ENOEXEC && !of_shell.is_null() {
+            // SAFETY: the array has two places at least, and only this child uses it now.
+            unsafe {
+                of_shell.write(SHELL.as_ptr());
+                of_shell.add(1).write(program.as_ptr());
+                libc::execve(SHELL.as_ptr(), of_shell, envp);
+            }
+            return errno;
+        }
         if !looked_up || !NOT_HERE.contains(&errno) {
             return errno;
         }

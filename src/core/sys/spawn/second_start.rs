@@ -32,6 +32,7 @@ pub fn become_program(programs: &[CString], looked_up: bool, words: &[CString], 
     signals::set_default(libc::SIGPIPE);
     let tell = |number| report::send(REPORT_FD, Report::Tries(number));
     let programs = programs.iter().map(CString::as_c_str);
-    let errno = exec_first(programs, looked_up, (argv.as_ptr(), envp.as_ptr()), tell);
+    let errno =
+        exec_first(programs, looked_up, (argv.as_ptr(), envp.as_ptr()), ptr::null_mut(), tell);
     report::send(REPORT_FD, Report::Failed(SpawnError { step: Step::Exec, errno }));
 }
