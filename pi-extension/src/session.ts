@@ -21,7 +21,7 @@ import { keepUntold, keptUntold, withoutDoubles } from "./pi/leftover.ts";
 import { Mending } from "./pi/mending.ts";
 import { Secrets } from "./pi/secrets.ts";
 import { SecondEsc } from "./pi/second-esc.ts";
-import { HOLD_FLAG, Settings, logKeepFlags, resolveNoLog } from "./pi/settings.ts";
+import { Settings, logKeepFlags, resolveNoLog } from "./pi/settings.ts";
 import { roster } from "./pi/roster.ts";
 import { Steering } from "./pi/steering.ts";
 import { Ui } from "./pi/ui.ts";
@@ -63,7 +63,10 @@ export class PiSession implements FamilyContext {
   readonly host: Host;
   readonly settings: Settings;
   readonly ui: Ui;
-  readonly sessions = new Sessions(() => this.ui.refresh());
+  readonly sessions = new Sessions(() => {
+    this.ui.refresh();
+    this.secondEsc.onSessionsChanged();
+  });
   readonly steering = new Steering();
   readonly secrets = new Secrets(this);
   readonly inbox: Inbox;
@@ -79,7 +82,7 @@ export class PiSession implements FamilyContext {
     this.settings = new Settings(host);
     this.#execd = this.#newClient();
     this.ui = new Ui({
-      seen: () => this.#seen(),
+      seen: () => this.seen(),
       isArmed: (id) => this.wakes.isArmed(id),
       look: () => this.#look(),
     });
@@ -125,7 +128,8 @@ export class PiSession implements FamilyContext {
     const left = [...keptUntold(ctx), ...takeUntold(event, namesOf(ctx).id)];
     this.wakes.takeOver(withoutDoubles(left), event.reason === "reload");
     this.ui.refresh();
-    for (const text of takeNotes(event, namesOf(ctx).id)) this.ui.say(text, "info");
+    // pi writes "Reloaded …" over the last notice of information; a warning stays.
+    for (const text of takeNotes(event, namesOf(ctx).id)) this.ui.warn(text);
     this.#noteEarlierIds(ctx);
     if (!this.#registry.register()) return;
     let timer: NodeJS.Timeout | undefined;
@@ -260,7 +264,7 @@ export class PiSession implements FamilyContext {
   async onAgentEnd(event: HoldMode, ctx: HostContext): Promise<void> {
     if (this.inbox.onAgentEnd(event)) return;
     if (!this.inbox.isPending || !holdsIn(event, ctx)) return;
-    const { holdMs } = this.settings;
+    const { holdMs, holdWhere } = this.settings;
     if (holdMs <= 0) return;
     const limit = `${holdMs / 1_000} s`;
     const armed = this.sessions.list().filter(({ session_id }) => this.wakes.isArmed(session_id));
@@ -272,7 +276,7 @@ export class PiSession implements FamilyContext {
     const how = await hold(this.inbox, holdMs, ctx.signal);
     if (how === "stopped") this.inbox.onStopped();
     if (how === "late" && awaited.length > 0) {
-      console.error(`execd: waited ${limit} (--${HOLD_FLAG}) for ${sessionNames(awaited)}; pi ends`);
+      console.error(`execd: waited ${limit} (${holdWhere}) for ${sessionNames(awaited)}; pi ends`);
     }
   }
 
@@ -288,7 +292,7 @@ export class PiSession implements FamilyContext {
   }
 
   /** What runs, of all families, as people see it. */
-  #seen(): SeenRunning[] {
+  seen(): SeenRunning[] {
     const nowMs = Date.now();
     const others = (this.#families ?? []).flatMap(({ lasting }) => lasting?.seen(nowMs) ?? []);
     return [...this.sessions.seen(nowMs), ...others].sort((a, b) => a.id - b.id);

@@ -188,7 +188,7 @@ export class Windows implements BackgroundListener, Source {
   seen(nowMs: number): SeenRunning[] {
     return this.#background.windows.map(({ window, name, command, startedAtMs }) => {
       const id = Number(window.slice(1));
-      return { id, name, command, ageMs: nowMs - startedAtMs, states: [], isWindow: true };
+      return { id, name, command, ageMs: nowMs - startedAtMs, states: [] };
     });
   }
 

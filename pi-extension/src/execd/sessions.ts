@@ -17,8 +17,6 @@ export interface RunningSession extends SessionStarted {
 export interface SeenRunning extends SeenSession {
   id: number;
   states: string[];
-  /** A window of bash: another status counts these. */
-  isWindow?: true;
 }
 
 /** A call that waits for its session to be told of. */

@@ -2,7 +2,7 @@
  * The commands for people: /sessions (and its old names), /tail and /kill. They take nothing away
  * from the model: no exit, no unread output.
  */
-import type { Sessions } from "../execd/sessions.ts";
+import type { SeenRunning } from "../execd/sessions.ts";
 import { forgottenText } from "../text/figures.ts";
 import { plainText } from "../text/plain.ts";
 import { drawable } from "../text/safe.ts";
@@ -36,7 +36,8 @@ const HEAD_CELLS = 120;
 
 /** What a command sees of the session of pi. */
 export interface CommandContext extends RosterContext {
-  readonly sessions: Sessions;
+  /** What runs, of all families. */
+  seen(): SeenRunning[];
 }
 
 /** What a host without a terminal offers for the session that is chosen. */
@@ -162,13 +163,13 @@ async function known(context: CommandContext, id: number): Promise<Row> {
  * completes an id that is complete: Enter takes that one.
  */
 export function idCompletions(
-  { sessions }: CommandContext,
+  context: Pick<CommandContext, "seen">,
   prefix: string,
 ): { value: string; label: string; description: string }[] | null {
   const words = prefix.trimStart().split(/\s+/);
   const typed = (words.pop() ?? "").replace(/^[#@]/, "");
   const before = words.map((word) => `${word} `).join("");
-  const running = sessions.seen();
+  const running = context.seen();
   if (running.some(({ id }) => String(id) === typed)) return null;
   const items = running.filter(({ id }) => String(id).startsWith(typed)).map(({ states, ...seen }) => ({
     value: `${before}${seen.id}`,

@@ -5,6 +5,7 @@
 import type { Client } from "../execd/client.ts";
 import { given } from "../text/values.ts";
 import type { HostContext } from "./host.ts";
+import { noteEscOver, noteGone, noteLeft } from "./left-running.ts";
 import { BY_USER, type Wakes } from "./wakes.ts";
 
 /** So long after the first one a second Esc is taken for Ctrl-C. */
@@ -24,6 +25,8 @@ export interface LeftRunning {
 interface Interrupting {
   readonly execd: Client;
   readonly wakes: Pick<Wakes, "onUntold">;
+  /** The sessions that run. */
+  readonly sessions: { get(id: number): unknown };
 }
 
 export class SecondEsc {
@@ -49,6 +52,8 @@ export class SecondEsc {
       // The context went stale with its session.
       return undefined;
     }
+    const { session_id } = left;
+    if (this.#context.sessions.get(session_id) !== undefined) noteLeft(session_id, true);
     this.#left.push(left);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.close(), SECOND_ESC_MS).unref();
@@ -65,6 +70,12 @@ export class SecondEsc {
       // As above: there is nothing to take back.
     }
     this.#stop = undefined;
+    noteEscOver();
+  }
+
+  /** Sessions have gone: rows that say that they still run are drawn anew. */
+  onSessionsChanged(): void {
+    noteGone((id) => this.#context.sessions.get(id) !== undefined);
   }
 
   /** Any other key means that the person goes on with something else. */

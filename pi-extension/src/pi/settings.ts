@@ -120,6 +120,13 @@ export class Settings {
       ?? DEFAULT_HOLD_SECONDS);
   }
 
+  /** Where that time was set, for people; the flag where nobody has set it. */
+  get holdWhere(): string {
+    if (parsedHold(this.#host.getFlag(HOLD_FLAG)) !== undefined) return `--${HOLD_FLAG}`;
+    const file = this.#read().find(({ values }) => values.holdSeconds !== undefined);
+    return file === undefined ? `--${HOLD_FLAG}` : `holdSeconds in ${file.path}`;
+  }
+
   /**
    * How long bash_stream waits where the call does not say; undefined where nobody does, for execd
    * to decide, which clamps it.

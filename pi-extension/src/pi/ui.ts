@@ -172,10 +172,7 @@ export function statusText(seen: SeenRunning[], hasAges: boolean): string | unde
     [labelOf(hasAges ? { ...others, ageMs } : others, FOOTER_CELLS), ...states.slice(0, 1)].join(", "));
   const more = seen.length - named.length;
   const rest = more > 0 ? [`${more} more`] : [];
-  // A status of its own has the number of windows.
-  const counted = seen.filter(({ isWindow }) => isWindow !== true).length;
-  const count = counted > 0 ? [`${countOf(counted)} running`] : [];
-  return `execd: ${[...count, ...named, ...rest].join(" · ")}`;
+  return `execd: ${[`${countOf(seen.length)} running`, ...named, ...rest].join(" · ")}`;
 }
 
 /** The widget's lines for `sessions`; `isArmed` tells whose end will be told. */

@@ -278,6 +278,7 @@ const GO_ON = "Go on with the task.";
 
 /** By whom a session was ended, in the model's words, where execd's own do not say it. */
 const ENDERS: ReadonlyMap<string, string> = new Map([
+  ["execd kill", "somebody else (execd kill)"],
   ["kill_session", "somebody else (execd kill)"],
   ["kill_process", "somebody else (execd kill)"],
   ["kill_window", "somebody else (execd kill)"],

@@ -59,15 +59,18 @@ function textView(text: string): RowView {
 
 function wakeView(ended: Fields, expanded: boolean): RowView {
   const lost = stringOf(ended.lost);
-  const how = endOf(ended.exit_code, ended.signal) ?? "exit ?";
+  const how = endOf(ended.exit_code, ended.signal);
   const ms = numberOf(ended.elapsed_ms);
   const age = ms === undefined ? "" : ` · took ${formatAge(ms)}`;
   const id = idWords(ended.session_id);
   const isGood = ended.exit_code === 0 && lost === undefined;
   const by = stringOf(ended.killed_by);
   const who = isByYou(ended) || by === undefined ? byYou(ended) : ` (${oneLine(by, NAME_CELLS)})`;
+  // What pi has ended at /reload is told by no status.
+  const status = how ?? (by === undefined ? "exit ?" : undefined);
   const head = lost === undefined
-    ? `${id} ended${who} · ${how}${age}` : `${id} is lost: ${oneLine(lost, PATH_CELLS)}`;
+    ? `${id} ended${who}${status === undefined ? "" : ` · ${status}`}${age}`
+    : `${id} is lost: ${oneLine(lost, PATH_CELLS)}`;
   // Who wants the log of what went well expands the message.
   const isNamed = expanded || !isGood;
   const log = isNamed ? oneLine(shownPath(stringOf(ended.log_path) ?? ""), PATH_CELLS) : "";
@@ -116,8 +119,11 @@ function isByYou({ killed_by: by }: Fields): boolean {
   return stringOf(by)?.startsWith("the user") === true;
 }
 
+/** ` by you`, and by what: ` by you (/reload)`. */
 function byYou(facts: Fields): string {
-  return isByYou(facts) ? " by you" : "";
+  if (!isByYou(facts)) return "";
+  const how = /^the user: (\/\w+)$/.exec(stringOf(facts.killed_by) ?? "")?.[1];
+  return how === undefined ? " by you" : ` by you (${how})`;
 }
 
 function outcomeSpan(isGood: boolean, text: string): Span {

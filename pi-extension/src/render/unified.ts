@@ -7,6 +7,7 @@ import type { ThemeColor } from "@earendil-works/pi-coding-agent";
 import type {
   KillResult, ListResult, SessionInfo, Truncation, WaitForResult, WaitForRow, WaitResult,
 } from "../execd/wire-results.ts";
+import { leftRunning } from "../pi/left-running.ts";
 import { resolveMaxEmptyPollMs } from "../pi/settings.ts";
 import { formatSeconds, formatSize } from "../text/figures.ts";
 import { expandHome } from "../text/home.ts";
@@ -215,7 +216,7 @@ function waitView(outcome: Outcome): RowView {
       ...notice(noteOf(wait), "warning"),
       ...notice(stringOf(wait.failure_message), "error"),
       ...eventNotices(details),
-      ...(partial ? [] : goesOnNotice(details)),
+      ...(partial ? [] : goesOnNotice(details, outcome)),
     ],
     facts: partial ? runningFacts(outcome, SNAKE) : waitFacts(outcome),
   };
@@ -233,20 +234,33 @@ function whyBrokenOff({ wait_status: status, wait_reason: reason }: Fields): str
 }
 
 /** What a person who has broken a wait off can do about what goes on. */
-function goesOnNotice(details: Fields): Span[] {
-  const id = labelOf(details.session_id);
+function goesOnNotice(details: Fields, outcome: Outcome): Span[] {
   const isByMessage = /\bmessage\b/.test(whyBrokenOff(details) ?? "");
-  if (id === undefined || isByMessage || !/^cancelled\b/.test(stringOf(details.wait_status) ?? "")) {
-    return [];
-  }
-  const isOpen = (numberOf(details.esc_until_ms) ?? 0) > Date.now();
+  if (isByMessage || !/^cancelled\b/.test(stringOf(details.wait_status) ?? "")) return [];
+  return stillRunning([details.session_id], outcome);
+}
+
+/** What is said of those of these sessions that Esc has left running, as long as they run. */
+function stillRunning(ids: readonly unknown[], { context, state, details }: Outcome): Span[] {
+  const running = ids.flatMap((id) => {
+    const left = leftRunning(id, state, () => context.invalidate());
+    return left === undefined ? [] : [{ id, ...left }];
+  });
+  const [first] = running;
+  if (first === undefined) return [];
+  const isOpen = first.takesEsc && (numberOf(details.esc_until_ms) ?? 0) > Date.now();
   const again = isOpen ? " · Esc again within 2 s sends Ctrl-C" : "";
-  return [span(`still running${again} · /kill ${id} ends it`, "warning")];
+  const named = running.slice(0, MAX_NAMED).map(({ id }) => idWords(id)).join(", ");
+  return [running.length === 1
+    ? span(`still running${again} · /kill ${labelOf(first.id)} ends it`, "warning")
+    : span(`${named} still running${again} · /kill ${labelOf(first.id)} ends that one`, "warning")];
 }
 
 /** What else there is to know; why a wait was impossible stands in a line of its own. */
 function noteOf({ note, wait }: Unchecked<WaitResult>): string | undefined {
-  return fieldsOf(wait).outcome === "impossible" ? undefined : stringOf(note);
+  const said = stringOf(note);
+  const isSaid = said === undefined || fieldsOf(wait).outcome === "impossible";
+  return isSaid ? undefined : forPeople(said);
 }
 
 /** Takes the model's text, where nothing else is left, and gives what stands below its header. */
@@ -286,7 +300,9 @@ function waitFacts({ details, context, expanded }: Outcome): (Span | undefined)[
   if (exit === undefined && details.session_id !== undefined) {
     return [yieldedFact(details, wallMs), id, ...doingFacts(details), log];
   }
-  const ms = wallMs ?? numberOf(context.durationMs);
+  // Of one that somebody else has ended before the call there is no time that it took.
+  const isLate = details.ended_ms_ago !== undefined;
+  const ms = isLate ? undefined : wallMs ?? numberOf(context.durationMs);
   const isCut = isObject(details.truncation) || (numberOf(details.omitted_bytes) ?? 0) > 0;
   const end = endedLog(details, SNAKE, { isCut, expanded });
   return [ms === undefined ? undefined : timeFact("took", ms), exit, end];
@@ -301,7 +317,8 @@ function yieldedFact(wait: Unchecked<WaitResult>, wallMs: number | undefined): S
 }
 
 /** What ended the wait, a line for each session, and the text that the model got when expanded. */
-function waitForView({ details, text, context, partial, expanded }: Outcome): RowView {
+function waitForView(outcome: Outcome): RowView {
+  const { details, text, context, partial, expanded } = outcome;
   const { wait, sessions }: Unchecked<WaitForResult> = details;
   if (!Array.isArray(sessions)) return partial ? {} : { body: { text } };
   const rows = sessions.map(fieldsOf);
@@ -316,7 +333,12 @@ function waitForView({ details, text, context, partial, expanded }: Outcome): Ro
       nouns: ["session", "sessions"],
       none: "no sessions",
     },
-    notices: [...endedNotice(report, context.args), ...eventNotices(details)],
+    notices: [
+      ...endedNotice(report, context.args),
+      ...eventNotices(details),
+      ...(details.esc_until_ms === undefined ? []
+        : stillRunning(rows.map(({ session_id: id }) => id), outcome)),
+    ],
     facts: [ms === undefined ? undefined : timeFact("waited", ms)],
   };
 }

@@ -36,14 +36,15 @@ export function eventWords(event: Happening): string {
 function partsOf({ what, killed_by, message, exit_code, signal }: Happening): string[] {
   const by = killed_by === undefined ? undefined : oneLine(killed_by, MESSAGE_CELLS);
   // Who reads this is the user.
-  const who = by?.replace(/^the user\b/, "you");
+  const who = by?.replace(/^the user: (\/\w+)$/, "you ($1)").replace(/^the user\b/, "you");
   if (what === "evicted") return ["evicted: a new session needed its place"];
   if (what === "killed") return [who === undefined ? "is being ended" : `is being ended by ${who}`];
   if (what === "log_trouble") return [oneLine(message ?? "", MESSAGE_CELLS)];
   if (by === PI_QUIT) return ["ended when pi quit"];
-  const end = endOf(exit_code, signal) ?? "ended";
-  if (who === undefined) return [end];
-  return by === "signal from outside" ? [end, by] : [`ended by ${who}`, end];
+  const end = endOf(exit_code, signal);
+  if (who === undefined) return [end ?? "ended"];
+  if (by === "signal from outside") return [end ?? "ended", by];
+  return [`ended by ${who}`, ...(end === undefined ? [] : [end])];
 }
 
 function whatHappened(event: Happening): string {

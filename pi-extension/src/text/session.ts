@@ -95,6 +95,7 @@ export function stateOf(session: Record<string, unknown>): string | undefined {
 export function forPeople(text: string): string {
   return text
     .replace(/\bunknown (session_id|sessionId): (\d+)/g, "no session #$2")
+    .replace(/\bsession (\d+) \((.*)\) was ended by the user\b/g, "#$1 $2 was ended by you")
     .replace(/\b([Ss])ession (\d+)\b/g, "#$2")
     .replace(/\bthe user pressed\b/g, "you pressed")
     .replace(/\ba message from the user came\b/g, "your message came")

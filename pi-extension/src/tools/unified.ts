@@ -158,7 +158,8 @@ async function setOnExit(context: ToolContext, params: Params, call: Call): Prom
     ? `session ${id}: ${result.status?.replace("_", " ")}`
     : `unknown session_id: ${id}`;
   const told = besides(context, call.toolCallId, [], events);
-  const details = { ...result, running: result.found, wake_armed, session_id: id };
+  const status = result.found ? result.status : "unknown";
+  const details = { ...result, status, running: result.found, wake_armed, session_id: id };
   return answer(`${text}${told.lines}`, { ...details, ...told.details });
 }
 

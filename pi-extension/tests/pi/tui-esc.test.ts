@@ -32,3 +32,18 @@ for (const tty of [true, false]) {
       : /^event: session 1 \(trap [^\n]*\) was killed \(the user\), exited 9, \d+ s ago$/m);
   });
 }
+
+// The row offered an Esc that did nothing any more, and said that a command ran which had ended.
+test("what the row says after Esc goes when it is no longer true", async (t) => {
+  const place = scratch(t);
+  const tui = await Tui.start(place, {
+    script: [turn("Deploy.", exec(DEPLOY, { yield_time_ms: 60_000 }))],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/is up/);
+  await tui.key("Escape");
+  await tui.waitScreen(/still running · Esc again within 2 s sends Ctrl-C · \/kill 1 ends it/);
+  await tui.waitScreen(/still running · \/kill 1 ends it/);
+  await tui.submit("/kill 1");
+  await tui.goneScreen(/still running/);
+});

@@ -100,7 +100,8 @@ test("a wake while idle; then /new, /reload and ctrl+d end what runs", async (t)
 
   await begin(7421);
   await tui.submit("/reload");
-  await tui.waitScreen(/Reloaded/);
+  // pi's own "Reloaded …" stood in the place of what was said before it.
+  await tui.waitScreen(/Warning: execd: \/reload ended 1 session: #\d+ exec sleep 7421[^]*Reloaded/);
   await waitNoneLike(place.tag, /^sleep 7421$/, 0);
 
   await begin(7422);

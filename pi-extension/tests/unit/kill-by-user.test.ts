@@ -1,6 +1,9 @@
 /** /kill, by a person: what the model is told of it, in each family. */
 import assert from "node:assert/strict";
 import { it } from "node:test";
+import { wakeText } from "../../src/pi/wakes.ts";
+import { eventWords } from "../../src/text/events.ts";
+import { forPeople } from "../../src/text/session.ts";
 import { withBash } from "./bash-lib.ts";
 import { Pi, textOf, until } from "./lib.ts";
 
@@ -47,4 +50,28 @@ it("bash: the message of the window's end says who has ended it", async () => {
     assert.match(pi.sent[0]?.content ?? "", /^Background command finished with exit code 143\n/);
     assert.match(pi.sent[0]?.content ?? "", /^window: nap @1\n\$ echo up; .*\nended by the user\n/m);
   });
+});
+
+// They left the windows out, which /kill and /tail take as well.
+it("/kill and /tail complete the ids of bash's windows too", async () => {
+  await withBash({}, async (pi) => {
+    await pi.call("bash", { command: "exec sleep 7316", background: true, name: "nap" });
+    for (const name of ["kill", "tail"]) {
+      const [first] = pi.completions.get(name)?.("") ?? [];
+      assert.equal(first?.value, "1", name);
+      assert.match(first?.description ?? "", /nap: exec sleep 7316/, name);
+    }
+  });
+});
+
+it("a wake says by whom a session was ended, a row too, also what a later poll is told", () => {
+  const ended = { session_id: 2, command: "make" };
+  const said = wakeText([{ ...ended, exit_code: 143, killed_by: "execd kill" }]);
+  assert.match(said, / · ended by somebody else \(execd kill\) · /);
+  const killed_by = "the user: /reload";
+  const row = { session_id: 2, what: "exited", command: "make", at_ms: 0, killed_by };
+  assert.equal(eventWords(row), "#2 make · ended by you (/reload)");
+  assert.equal(
+    forPeople("session 3 (sleep 300) was ended by the user 4 s ago"), "#3 sleep 300 was ended by you 4 s ago",
+  );
 });

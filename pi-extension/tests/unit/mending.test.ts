@@ -33,7 +33,7 @@ it("sessions_changed: asked what there is; the footer, windows and armed wakes f
     await pi.call("exec_command", { cmd: "one", on_exit: "wake" });
     await pi.call("bash", { command: "w", background: true });
     await pi.call("exec_command", { cmd: "two", on_exit: "wake" });
-    assert.deepEqual(footer(), ["execd: 2 sessions running", "1"]);
+    assert.deepEqual(footer(), ["execd: 3 sessions running", "1"]);
     await pi.call("exec_command", { cmd: "room" });
     await until(() => footer()[0] === "execd: 1 session running", "the footer is mended");
     assert.deepEqual(footer()[1], undefined, "the window is gone");

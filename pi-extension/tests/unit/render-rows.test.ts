@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { afterEach, beforeEach, describe, test } from "node:test";
 import { createBashToolDefinition } from "@earendil-works/pi-coding-agent";
+import { noteEscOver, noteGone, noteLeft } from "../../src/pi/left-running.ts";
 import type { ToolRenderers } from "../../src/render/row.ts";
 import type { TestRow } from "./render-harness.ts";
 import {
@@ -555,6 +556,8 @@ describe("the colour of a row", () => {
 
 describe("a wait that a person has broken off", () => {
   const live = { session_id: 1, output: "deploying\n", running: true };
+  beforeEach(() => noteLeft(1, true));
+  afterEach(() => noteGone(() => false));
   const broken = (details: object) => {
     const target = row("exec_command", { cmd: "./deploy" });
     start(target);
@@ -574,6 +577,34 @@ describe("a wait that a person has broken off", () => {
       "yielded 0.1s (you pressed Esc) · #1",
     ]);
     assert.equal(broken({ ...esc, esc_until_ms: 1 }).at(-2), "still running · /kill 1 ends it");
+  });
+
+  // The row said for ever that the command still ran, and offered an Esc that did nothing any more.
+  test("what it says is taken back when it is no longer true", () => {
+    const target = row("exec_command", { cmd: "./deploy" });
+    start(target);
+    give(target, { details: {
+      session_id: 1, wait_status: "cancelled", effective_wait_ms: 100, esc_until_ms: Date.now() + 60_000,
+    } });
+    const said = () => screen(target).filter((line) => line.startsWith("still"));
+    assert.deepEqual(said(), ["still running · Esc again within 2 s sends Ctrl-C · /kill 1 ends it"]);
+    const frames = target.frames();
+    noteEscOver();
+    assert.ok(target.frames() > frames, "redrawn");
+    assert.deepEqual(said(), ["still running · /kill 1 ends it"]);
+    noteGone((id) => id !== 1);
+    assert.deepEqual(said(), []);
+    // pi draws it anew, in a session that knows nothing of it.
+    assert.deepEqual(broken({ session_id: 7 }).filter((line) => line.startsWith("still")), []);
+  });
+
+  test("wait_for: those that go on are named", () => {
+    noteLeft(2, true);
+    const target = row("wait_for", { session_ids: [1, 2, 3] });
+    start(target);
+    const sessions = [1, 2, 3].map((session_id) => ({ session_id, command: "x", outcome: "pending" }));
+    give(target, { details: { wait: { outcome: "cancelled" }, sessions, esc_until_ms: 1 } });
+    assert.ok(screen(target).includes("#1, #2 still running · /kill 1 ends that one"), screen(target).join("\n"));
   });
 
   test("by a message: only that", () => {

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, it, mock } from "node:test";
 import { visibleWidth } from "@earendil-works/pi-tui";
 import { readConfig } from "../../src/bash/config.ts";
+import { noteLeft } from "../../src/pi/left-running.ts";
 import { SessionPicker } from "../../src/pi/picker.ts";
 import { type Row, rowLabel } from "../../src/pi/roster.ts";
 import { TailView } from "../../src/pi/tail-view.ts";
@@ -238,6 +239,7 @@ afterEach(() => mock.timers.reset());
 
 // rule: pi.md, What you see: every row, notice and list, at 60, 80 and 120 columns
 it("every state of every row, no line wider than the terminal, as fixtures/rows.txt has them", () => {
+  for (const id of [2, 123_456]) noteLeft(id, true);
   const parts = WIDTHS.flatMap((width) => {
     const drawn: [string, string[]][] = [
       ...STATES.map((state): [string, string[]] => [state[0], rowLines(state, width)]),
