@@ -168,8 +168,8 @@ fn a_result_is_the_text_that_a_model_reads() {
     assert!(said.starts_with("unified-exec sessions (1 live, 0 just exited):\n  3 "), "{said}");
     let said = call(&mut execd, "kill_session", &json!({"session_id": 3}));
     assert!(said.starts_with("Killed session 3 (pid "), "{said}");
-    let said = call(&mut execd, "kill_session", &json!({"session_id": 99}));
-    assert_eq!(said, "unknown session_id: 99");
+    let said = failing(&mut execd, "kill_session", &json!({"session_id": 99}));
+    assert_eq!(said, "unknown session_id: 99; list_sessions has those that there are");
     let said = call(&mut execd, "wait_for", &json!({}));
     assert!(said.contains("no session"), "session_ids is all where nothing is said: {said}");
     let long = call(&mut execd, "exec_command", &json!({"cmd": "seq 5000"}));
@@ -253,6 +253,19 @@ fn the_other_sets_of_tools_work_too() {
     assert!(failing(&mut execd, "tmux", &json!({"action": "poll"})).contains("peek"));
 }
 
+/// The word of the other actions stood in the schema, and their call was refused.
+/// rule: mcp.md, Tools: Without reports of background windows that come by themselves
+#[test]
+fn actions_that_are_refused_are_not_listed() {
+    let mut execd = connected(&["--tools", "bash"], &json!({}));
+    let list = execd.result("tools/list", json!({}));
+    let action = &list["tools"][1]["inputSchema"]["properties"]["action"];
+    assert_eq!(action["enum"], json!(["list", "peek", "kill"]), "{list}");
+    // No arguments are none.
+    let result = execd.result("tools/call", json!({"name": "tmux", "arguments": null}));
+    assert!(text_of(&result).0.contains("action"), "{result}");
+}
+
 // ---- Waiting ----------------------------------------------------------------------------------
 
 /// rule: mcp.md, Waits: A call with a progress token is told of by its last line, with a number
@@ -313,6 +326,65 @@ fn a_cancelled_call_is_not_answered_and_nothing_of_it_is_lost() {
         assert!(!call(&mut execd, "list_sessions", &json!({})).contains("cancelled"));
         execd.no_reply_yet(id);
     }
+}
+
+/// A cancelled call of bash ended its command.
+/// rule: mcp.md, Waits: A cancelled call of bash leaves its command running, too
+#[test]
+fn a_cancelled_bash_leaves_its_command() {
+    let mut execd = connected(&["--tools", "bash"], &json!({}));
+    let command = json!({"command": "echo begun > begun; until [ -e go ]; do sleep 0.05; done; \
+        echo done; exit 6"});
+    let id = execd.start_request("tools/call", tool("bash", &command));
+    let begun = execd.file("begun");
+    eventually("the command runs", || begun.exists());
+    cancel(&mut execd, id);
+    let mut said = String::new();
+    eventually("what it has told comes with another result", || {
+        said = call(&mut execd, "tmux", &json!({"action": "list"}));
+        said.contains("was cancelled before")
+    });
+    assert!(said.contains("1 window(s)"), "{said}");
+    assert!(!said.contains("will be reported"), "{said}");
+    std::fs::write(execd.file("go"), "").expect("the gate opens");
+    eventually("its end is told with its code and output", || {
+        said = call(&mut execd, "bash", &json!({"command": "echo next"}));
+        assert!(said.starts_with("next"), "{said}");
+        said.contains("exit code 6")
+    });
+    assert!(said.contains("done\n") && said.contains("Window @1 ("), "{said}");
+    execd.no_reply_yet(id);
+}
+
+/// Ends of sessions were told by the unified tools alone.
+/// rule: mcp.md, Events: Ends that no call waited for ride on the next result of any tool
+#[test]
+fn results_of_stream_and_bash_tell_ends_too() {
+    for (tools, start, next) in
+        [("stream", "bash_stream", "list_processes"), ("bash", "bash", "tmux")]
+    {
+        let mut execd = connected(&["--tools", tools], &json!({}));
+        let mut arguments = json!({"command": "until [ -e go ]; do sleep 0.05; done; exit 5"});
+        let own =
+            if tools == "stream" { ("yieldMs", json!(250)) } else { ("background", json!(true)) };
+        arguments[own.0] = own.1;
+        call(&mut execd, start, &arguments);
+        let empty = if tools == "stream" { json!({}) } else { json!({"action": "list"}) };
+        std::fs::write(execd.file("go"), "").expect("the gate opens");
+        let mut said = String::new();
+        eventually("the end is told", || {
+            said = call(&mut execd, next, &empty);
+            said.contains("event: session 1 (until ")
+        });
+        assert!(said.contains("exited 5"), "{said}");
+        assert_eq!(said.contains("Window @1 (until "), tools == "bash", "{said}");
+        assert!(!call(&mut execd, next, &empty).contains("event:"), "once");
+    }
+    let mut execd = connected(&["--tools", "bash"], &json!({}));
+    let error = execd.result("ping", json!({}));
+    assert_eq!(error, json!({}));
+    execd.send("execd events", "ping", json!({}));
+    assert_eq!(execd.next_reply()["error"]["code"], -32600, "ids of execd's own");
 }
 
 /// rule: mcp.md, Events: The end of a session that no call waited for is told once, by the next
@@ -464,6 +536,56 @@ fn logs_are_listed_read_by_parts_and_watched() {
     }
 }
 
+/// Sessions that had ended within their first call were not listed.
+/// rule: mcp.md, Logs: `resources/list` has the last 64 sessions that have ended, with their
+///   commands
+#[test]
+fn sessions_that_ended_at_once_are_listed() {
+    let mut execd = connected(&[], &json!({}));
+    for n in 1..=66 {
+        call(&mut execd, "exec_command", &json!({"cmd": format!("echo {n}")}));
+    }
+    let list = execd.result("resources/list", json!({}));
+    let all = list["resources"].as_array().expect("resources");
+    assert_eq!(all.len(), 64, "{list}");
+    assert_eq!(all[0]["uri"], "execd://session/66/log");
+    assert_eq!(all[0]["description"], "echo 66 (has ended)");
+    assert_eq!(all[63]["uri"], "execd://session/3/log");
+}
+
+/// A subscription to a session that there was not was answered as if there were one.
+/// rule: mcp.md, Logs: A log that nothing more comes of cannot be subscribed to
+#[test]
+fn what_does_not_run_is_not_subscribed_to() {
+    let mut execd = connected(&[], &json!({}));
+    call(&mut execd, "exec_command", &json!({"cmd": "echo 1"}));
+    for id in [1, 99] {
+        for _ in 0..2 {
+            let uri = json!({"uri": format!("execd://session/{id}/log")});
+            let error = execd.error("resources/subscribe", uri);
+            assert_eq!(error["code"], -32002, "{error}");
+        }
+    }
+    // A session of that number is watched once there is one.
+    let uri = json!({"uri": "execd://session/2/log"});
+    execd.error("resources/subscribe", uri.clone());
+    call(&mut execd, "exec_command", &json!({"cmd": "exec cat", "yield_time_ms": 250}));
+    assert_eq!(execd.result("resources/subscribe", &uri), json!({}));
+    call(&mut execd, "write_stdin", &json!({"session_id": 2, "chars": "x\\n"}));
+    execd.notification("notifications/resources/updated", |note| note == &uri);
+}
+
+/// It was empty, as if the command had written nothing.
+/// rule: mcp.md, Logs: Without log files the resource of a session that has ended is an error
+#[test]
+fn without_logs_an_ended_one_says_that_there_is_none() {
+    let mut execd = connected(&["--no-log"], &json!({}));
+    call(&mut execd, "exec_command", &json!({"cmd": "echo 1"}));
+    let error = execd.error("resources/read", json!({"uri": "execd://session/1/log"}));
+    assert_eq!(error["code"], -32002, "{error}");
+    assert!(error["message"].as_str().is_some_and(|said| said.contains("--no-log")), "{error}");
+}
+
 // ---- Bad input, and the end -------------------------------------------------------------------
 
 /// rule: mcp.md, Versions: Unknown methods are refused at once with −32601; a line that is no
@@ -593,6 +715,8 @@ fn the_end_of_stdin_is_the_end_of_all() {
     let note = execd.notification("notifications/progress", |_| true);
     let pid: i32 = note["message"].as_str().expect("a pid").parse().expect("a pid");
     call(&mut execd, "exec_command", &json!({"cmd": "exec sleep 1000", "yield_time_ms": 250}));
+    // The mistake of a model is no failure of the server.
+    failing(&mut execd, "write_stdin", &json!({"session_id": 99, "chars": "x"}));
     execd.close_stdin();
     assert_eq!(execd.exit_code(), Some(0));
     assert!(!is_alive(pid));

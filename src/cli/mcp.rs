@@ -8,7 +8,9 @@ use crate::sys::stdio;
 
 /// Serves the protocol until stdin ends; gives the exit status, or why execd could not start.
 pub fn main(options: McpOptions) -> Result<i32, String> {
-    let McpOptions { sets, structured, max_wait_s, config } = options;
+    let McpOptions { sets, structured, max_wait_s, mut config } = options;
+    // A mistake of a model is told to the model, and is no failure of the server.
+    config.lenient = true;
     let settings = Settings::new(&sets, structured, max_wait_s, &config);
     let mut engine = serve::start(config, false)?;
     engine.speak(Box::new(Mcp::new(settings)));

@@ -182,7 +182,7 @@ pub const COMMANDS: &[Command] = &[
         doc: "serve the Model Context Protocol on stdin and stdout",
         about: "Claude Code, Codex and other agents start it as any server of that protocol; \
                 docs/mcp.md has the lines for each.\nAt the end of stdin all sessions end.",
-        status: "0 at the end of stdin, 1 failure, 2 bad flags, 128 + N on signal N.",
+        status: "0 at the end of stdin, 1 failure, 125 bad flags, 128 + N a signal.",
         examples: [
             "claude mcp add execd -- execd mcp",
             "codex mcp add execd -- execd mcp --tools unified,more",

@@ -34,6 +34,15 @@ wire::params! {
             Kind::Integer,
             "how long to wait for one where there is none, clamped to 0..300000; default 0",
         );
+        untold "untold": bool = optional(
+            Kind::Bool,
+            "true: at once those that no reply has told this client yet, with text: their lines \
+             for models; default false",
+        );
+        peek "peek": bool = optional(
+            Kind::Bool,
+            "true: at once, and nothing counts as told by it; default false",
+        );
     }
 }
 
@@ -43,5 +52,11 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let max = params.max.map_or(EVENTS_DEFAULT, |given| given.clamped(1, EVENTS_KEPT as u64));
     let wait_ms = params.wait_ms.map_or(0, |given| given.clamped(0, EVENTS_WAIT_MAX_MS));
     let max = usize::try_from(max).unwrap_or(EVENTS_KEPT);
+    if params.untold {
+        return Ok(engine.untold_events(call));
+    }
+    if params.peek {
+        return Ok(engine.peek_events(after, max));
+    }
     Ok(engine.ask_events(call, after, max, wait_ms))
 }

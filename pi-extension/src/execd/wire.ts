@@ -742,6 +742,13 @@ export interface MethodParams {
     after?: number;
     /** how many at most, clamped to 1..1024; default 100 */
     max?: number;
+    /** true: at once, and nothing counts as told by it; default false */
+    peek?: boolean;
+    /**
+     * true: at once those that no reply has told this client yet, with text: their lines for
+     * models; default false
+     */
+    untold?: boolean;
     /** how long to wait for one where there is none, clamped to 0..300000; default 0 */
     wait_ms?: number;
   };

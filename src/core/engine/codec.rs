@@ -7,7 +7,7 @@ use std::fmt;
 use crate::wire::{RequestId, RpcError};
 
 /// A request that a line of a client stands for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Asked {
     /// The id that the answer goes to, unlike all ids in flight; none where nobody is answered.
     pub id: Option<RequestId>,

@@ -33,6 +33,8 @@ struct Page {
     oldest: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<[u64; 2]>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    text: String,
 }
 
 /// A text that is cut where it is longer.
@@ -256,7 +258,7 @@ impl<F: Families> Cx<F> {
         let next_after = events.last().map_or(after.min(ledger.last()), |event| event.n);
         // Nobody misses what was before the first number.
         let lost = ledger.lost(after);
-        Page { events, next_after, oldest: ledger.oldest(), lost }
+        Page { events, next_after, oldest: ledger.oldest(), lost, text: String::new() }
     }
 }
 
@@ -280,6 +282,22 @@ impl<F: Families> Engine<F> {
                 self.cx.note_end(&mut entry.core, entry.family.family_name());
             }
         }
+    }
+
+    /// Answers at once with the events that no reply has told the client yet, and their lines for
+    /// models: as many as a reply carries.
+    pub fn untold_events(&mut self, call: &Call<'_>) -> Answer {
+        let events = self.cx.answer_tells(call, &[], true);
+        let text = lines(&events).trim_start().to_owned();
+        let page = self.cx.page_of(events, 0);
+        Answer::of(&Page { text, lost: None, ..page })
+    }
+
+    /// Answers at once with the events behind a number, `max` at most, none of which count as told
+    /// by that.
+    pub fn peek_events(&self, after: u64, max: usize) -> Answer {
+        let events: Vec<Event> = self.cx.events.ledger.after(after).take(max).cloned().collect();
+        Answer::of(&self.cx.page_of(events, after))
     }
 
     /// Answers a request for the events behind a number, or lets it wait for the next one,

@@ -16,6 +16,8 @@ pub const MCP_MESSAGE_CHARS: usize = 200;
 pub const MCP_LATE_COUNT: usize = 8;
 /// Bytes of their texts, all together.
 pub const MCP_LATE_BYTES: usize = 128 * 1024;
+/// How many lines are kept at most of answers that there was no room for: one of each session.
+pub const MCP_LATE_LINES: usize = 512;
 /// Sessions whose logs a client may be subscribed to, and subscriptions to one log.
 pub const MCP_SUBSCRIPTIONS_MAX: usize = 64;
 /// Sessions that have ended and are still listed as resources.

@@ -28,18 +28,24 @@ impl Codec for Mcp {
     }
 
     fn reply(&mut self, id: &RequestId, result: &[u8], out: &mut Vec<u8>) {
+        match id.as_json() {
+            super::OWN_EVENTS => return self.late.events(&value(result)),
+            super::OWN_ENDED => return self.resources.ended(&value(result)),
+            _ => {}
+        }
         let Some(running) = self.take_running(id) else { return };
         match &running.what {
             What::Tool { .. } => self.answer_tool(id, running, result, out),
+            What::Subscribe(..) => era::push_result(out, id, running.era, era::ONCE, "{}"),
             _ if running.cancelled => {}
             What::ListResources => {
                 let body = self.resources.list(result);
                 era::push_result(out, id, running.era, era::CHANGING, &body);
             }
-            What::ReadResource(uri) => {
-                let body = resources::contents(uri, result);
-                era::push_result(out, id, running.era, era::CHANGING, &body);
-            }
+            What::ReadResource(uri) => match resources::contents(uri, result, running.era) {
+                Ok(body) => era::push_result(out, id, running.era, era::CHANGING, &body),
+                Err(error) => wire::push_error(out, id, &error),
+            },
         }
     }
 
@@ -49,8 +55,12 @@ impl Codec for Mcp {
             if *id == RequestId::null() {
                 Self::push_error(id, error, out);
             }
+            self.resources.not_attached(id);
             return;
         };
+        if let What::Subscribe(session, _) = running.what {
+            self.resources.forget(session);
+        }
         if running.cancelled {
             return;
         }
@@ -61,6 +71,10 @@ impl Codec for Mcp {
             }
             What::ReadResource(uri) => {
                 let error = resources::unreadable(uri, error, running.era);
+                wire::push_error(out, id, &error);
+            }
+            What::Subscribe(session, uri) => {
+                let error = resources::unwatched(*session, uri, error);
                 wire::push_error(out, id, &error);
             }
             What::ListResources => wire::push_error(out, id, error),
@@ -77,12 +91,10 @@ impl Codec for Mcp {
                     progress.heard(&note, clock::now_ns(), out);
                 }
             }
-            "session_exited" => {
-                self.resources.ended(&note);
-                if self.has_channel && is_set(&note.fields, "wake") {
-                    push_channel(&note, out);
-                }
+            "session_exited" if self.has_channel && is_set(&note.fields, "wake") => {
+                push_channel(&note, out);
             }
+            "window_exited" => self.late.window_exited(&note.fields),
             "attach_output" => self.resources.changed(&note, clock::now_ns(), out),
             "attach_ended" => self.resources.over(&note, out),
             _ => {}

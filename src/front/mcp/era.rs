@@ -11,9 +11,8 @@ const UNSUPPORTED_VERSION: i32 = -32022;
 const CONNECTED: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// The version in which each request stands for itself.
 const STATELESS: &str = "2026-07-28";
-/// All of them, as JSON.
-pub(super) const VERSIONS: &str =
-    r#"["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"]"#;
+/// Those of the requests that name theirs, as JSON.
+pub(super) const VERSIONS: &str = r#"["2026-07-28"]"#;
 /// Where a request says of which version it is.
 const VERSION_FIELD: &str = "io.modelcontextprotocol/protocolVersion";
 /// The server's name and version, as JSON.

@@ -10,6 +10,7 @@
 //! | `tools` | which tools there are, and a call's params |
 //! | `text` | what a model reads of a result |
 //! | `stream_text` | the same of the stream family |
+//! | `late` | what the next result tells besides its own |
 //! | `words` | text put together of parts |
 //! | `progress` | what a client is told while it waits |
 //! | `resources` | logs as resources, and subscriptions to them |
@@ -19,6 +20,7 @@
 
 mod codec;
 mod era;
+mod late;
 mod progress;
 mod resources;
 mod stream_text;
@@ -31,10 +33,11 @@ mod words;
 use serde_json::{Map, Value};
 
 use crate::engine::codec::Asked;
-use crate::limits::{MAX_PENDING_REQUESTS, MCP_LATE_BYTES, MCP_LATE_COUNT};
+use crate::limits::MAX_PENDING_REQUESTS;
 use crate::sys::clock;
 use crate::wire::{self, RequestId, RpcError};
 use era::Era;
+use late::Late;
 use progress::Progress;
 use resources::Resources;
 use tools::Tool;
@@ -57,6 +60,13 @@ const METHODS: &[&str] = &[
     "subscriptions/listen",
 ];
 
+/// What the ids begin with of what is asked for on our own account.
+const OWN: &str = "\"execd ";
+/// The id of a request for events.
+const OWN_EVENTS: &str = "\"execd events\"";
+/// The id of a request for the sessions that have ended.
+const OWN_ENDED: &str = "\"execd ended\"";
+
 /// What a request of the client's is for.
 #[derive(Debug)]
 enum What {
@@ -67,6 +77,8 @@ enum What {
     ListResources,
     /// A part of a log, by its URI.
     ReadResource(String),
+    /// A log that is to be watched from now on, by its session and its URI.
+    Subscribe(u64, String),
 }
 
 /// A request of the client's that is not answered yet.
@@ -86,8 +98,8 @@ pub struct Mcp {
     /// Few at a time: a list is small enough.
     running: Vec<(RequestId, Running)>,
     resources: Resources,
-    /// What calls have told that were cancelled, oldest first.
-    late: Vec<String>,
+    /// What the next result tells besides its own.
+    late: Late,
     /// The client shows messages to its model that nobody has asked for.
     has_channel: bool,
 }
@@ -106,7 +118,7 @@ impl Mcp {
             settings,
             running: Vec::new(),
             resources: Resources::default(),
-            late: Vec::new(),
+            late: Late::default(),
             has_channel: false,
         }
     }
@@ -129,7 +141,8 @@ impl Mcp {
             "tools/call" => return self.call_tool(request, out),
             "resources/list" => {
                 self.run(request, What::ListResources, None);
-                return Ok(asked(request, "list_sessions", r#"{"peek":true}"#.to_owned()));
+                let listed = asked(request, "list_sessions", r#"{"peek":true}"#.to_owned());
+                return Ok([vec![resources::ask_ended()], listed].concat());
             }
             "resources/read" => {
                 let (uri, params) = resources::reading(request.params, era)?;
@@ -138,8 +151,15 @@ impl Mcp {
             }
             "resources/subscribe" | "resources/unsubscribe" if old => {
                 let on = method == "resources/subscribe";
-                let asked = self.resources.subscribe(request.params, on)?;
-                era::push_result(out, &request.id, era, era::ONCE, "{}");
+                let (id, uri, mut asked) = self.resources.subscribe(request.params, on)?;
+                match asked.first_mut().filter(|_| on) {
+                    // Whether there is such a session is told by what it answers.
+                    Some(attach) => {
+                        attach.id = Some(request.id.clone());
+                        self.run(request, What::Subscribe(id, uri), None);
+                    }
+                    None => era::push_result(out, &request.id, era, era::ONCE, "{}"),
+                }
                 return Ok(asked);
             }
             "subscriptions/listen" if !old => {
@@ -194,7 +214,8 @@ impl Mcp {
         let tool = tools::find(&self.settings, name, &given)?;
         let token = request.params.get("_meta").and_then(|meta| meta.get("progressToken"));
         let progress = token.and_then(|token| Progress::new(token, clock::now_ns()));
-        let is_object = request.params.get("arguments").is_none_or(Value::is_object);
+        let none_or_object = |all: &Value| all.is_object() || all.is_null();
+        let is_object = request.params.get("arguments").is_none_or(none_or_object);
         let own = (progress.as_ref(), self.has_channel);
         let params = if is_object {
             tools::params(&self.settings, tool, given, own)
@@ -207,7 +228,13 @@ impl Mcp {
                 let asked_for = Value::Object(params);
                 let text = asked_for.to_string();
                 self.run(request, What::Tool { tool, starts, asked_for }, progress);
-                Ok(asked(request, tool.row.name, text))
+                let called = asked(request, tool.row.name, text);
+                if tools::carries_events(tool) || !self.late.has_no_events() {
+                    return Ok(called);
+                }
+                let id = RequestId::from_json(OWN_EVENTS);
+                let params = r#"{"untold":true}"#.to_owned();
+                Ok([vec![Asked { id, method: "events", params }], called].concat())
             }
             Err(said) => {
                 let body = self.told(said, true, None);
@@ -231,12 +258,9 @@ impl Mcp {
         Some(self.running.swap_remove(at).1)
     }
 
-    /// A result of a tool, with what cancelled calls have told.
+    /// A result of a tool, with what else is to be told.
     fn told(&mut self, mut said: String, is_error: bool, structured: Option<&[u8]>) -> String {
-        for late in self.late.drain(..) {
-            let about = "\n\nThe call that was cancelled before has answered:\n";
-            words::say(&mut said, &[about, &late]);
-        }
+        self.late.tell(&mut said);
         let (name, content) = match structured.filter(|_| self.settings.structured) {
             Some(result) => (",\"structuredContent\":", String::from_utf8_lossy(result)),
             None => ("", "".into()),
@@ -244,15 +268,6 @@ impl Mcp {
         let end = if is_error { ",\"isError\":true}" } else { "}" };
         let (head, text) = ("{\"content\":[{\"type\":\"text\",\"text\":", words::json(&said));
         joined(&[head, &text, "}]", name, &content, end])
-    }
-
-    /// Keeps what a cancelled call has told: its output is told nowhere else.
-    fn keep(&mut self, said: String) {
-        self.late.push(said);
-        let bytes = |late: &[String]| late.iter().map(String::len).sum::<usize>();
-        while self.late.len() > MCP_LATE_COUNT || bytes(&self.late) > MCP_LATE_BYTES {
-            self.late.remove(0);
-        }
     }
 
     /// The client wants no answer of a request any more: its wait ends, and what it has started
@@ -268,7 +283,7 @@ impl Mcp {
         let Some(running) = self.running_mut(&id) else { return Vec::new() };
         running.cancelled = true;
         running.progress = None;
-        let params = joined(&["{\"id\":", id.as_json(), "}"]);
+        let params = joined(&["{\"id\":", id.as_json(), ",\"leave\":true}"]);
         vec![Asked { id: None, method: "cancel", params }]
     }
 
@@ -310,6 +325,11 @@ impl Mcp {
         if *id == RequestId::null() {
             return Err(RpcError::invalid_request("id must be a string or a number, not null"));
         }
+        if id.as_json().starts_with(OWN) {
+            return Err(RpcError::invalid_request(
+                "ids that begin with \"execd \" are execd's own",
+            ));
+        }
         if self.running_mut(id).is_some() || self.resources.listens(id) {
             let shown = wire::quoted(id.as_json());
             return Err(RpcError::invalid_request(&joined(&[
@@ -332,8 +352,8 @@ impl Mcp {
         let (said, is_error) = text::of(tool, &reply, &asked_for);
         if running.cancelled {
             // What nobody has read is told with the next result.
-            if starts || text::has_output(&reply) {
-                self.keep(said);
+            if starts || text::is_news(&reply) {
+                self.late.answered(&said, &reply);
             }
             return;
         }

@@ -7,7 +7,8 @@ use super::progress::Note;
 use super::words::{is_set, items, joined, json, number, say, shown, str_of, value};
 use crate::engine::codec::Asked;
 use crate::limits::{
-    MCP_PROGRESS_MS, MCP_READ_BYTES, MCP_RECENT_COUNT, MCP_SUBSCRIPTIONS_MAX, NS_PER_MS,
+    EVENTS_KEPT, MCP_PROGRESS_MS, MCP_READ_BYTES, MCP_RECENT_COUNT, MCP_SUBSCRIPTIONS_MAX,
+    NS_PER_MS,
 };
 use crate::wire::{RequestId, RpcError, quoted};
 
@@ -51,8 +52,8 @@ pub(super) struct Resources {
     watched: Vec<(u64, Watched)>,
     /// The requests that listen, with the sessions that each does.
     listening: Vec<(RequestId, Vec<u64>)>,
-    /// Sessions that have ended lately: the newest last.
-    recent: Vec<u64>,
+    /// Sessions that had ended when this was asked for, and their commands: the newest last.
+    recent: Vec<(u64, String)>,
 }
 
 fn json_list(texts: &[&str]) -> String {
@@ -118,8 +119,14 @@ pub(super) fn reading(params: &Map<String, Value>, era: Era) -> Result<(String, 
 }
 
 /// The result of a reading: the text, and where in the log it stands.
-pub(super) fn contents(uri: &str, result: &[u8]) -> String {
+/// Errors: the session has ended, and nothing of its output was kept.
+pub(super) fn contents(uri: &str, result: &[u8], era: Era) -> Result<String, RpcError> {
     let reply = value(result);
+    let is_gone = reply.get("gap").is_some() && str_of(&reply, "text").is_empty();
+    if is_gone && str_of(&reply, "log_path").is_empty() {
+        let message = "there is no log of it (--no-log), and memory does not have this part";
+        return Err(refused(uri, era, message.to_owned()));
+    }
     let (uri, text) = (json(uri), json(str_of(&reply, "text")));
     let mut said = joined(&["{\"contents\":[{\"uri\":", &uri, ",\"mimeType\":\"text/plain\""]);
     let [from, next, total] = ["from", "next_offset", "total_bytes"].map(|name| {
@@ -130,7 +137,20 @@ pub(super) fn contents(uri: &str, result: &[u8]) -> String {
     say(&mut said, &[",\"text\":", &text, ",\"_meta\":{\"execd/from\":", &from]);
     say(&mut said, &[",\"execd/next\":", &next, ",\"execd/total\":", &total]);
     say(&mut said, &[",\"execd/eof\":", eof, "}}]}"]);
-    said
+    Ok(said)
+}
+
+/// Why a log cannot be watched.
+pub(super) fn unwatched(id: u64, uri: &str, error: &RpcError) -> RpcError {
+    let (id, why) = (id.to_string(), error.message.as_str());
+    let message = joined(&["session ", &id, " does not run (", why, "): nothing more comes of it"]);
+    refused(uri, Era::Connected, message)
+}
+
+/// Asks for the sessions that have ended.
+pub(super) fn ask_ended() -> Asked {
+    let params = format!("{{\"peek\":true,\"max\":{EVENTS_KEPT}}}");
+    Asked { id: RequestId::from_json(super::OWN_ENDED), method: "events", params }
 }
 
 /// Why a log could not be read.
@@ -179,22 +199,32 @@ impl Resources {
         for row in rows {
             tell(number(row, "session_id"), &shown(row, "command"), is_set(row, "running"));
         }
-        for id in self.recent.iter().rev() {
+        for (id, command) in self.recent.iter().rev() {
             if !rows.iter().any(|row| number(row, "session_id") == *id) {
-                tell(*id, "", false);
+                tell(*id, command, false);
             }
         }
         said.push_str("]}");
         said
     }
 
-    /// A session has ended.
-    pub(super) fn ended(&mut self, note: &Note) {
-        let Some(id) = note.session_id else { return };
-        self.recent.push(id);
-        if self.recent.len() > MCP_RECENT_COUNT {
-            self.recent.remove(0);
-        }
+    /// Takes the sessions that have ended from the events.
+    pub(super) fn ended(&mut self, reply: &Value) {
+        let ends =
+            items(reply, "events").iter().rev().filter(|one| str_of(one, "what") == "exited");
+        let row = |one: &Value| (number(one, "session_id"), shown(one, "command"));
+        self.recent = ends.take(MCP_RECENT_COUNT).map(row).collect();
+        self.recent.reverse();
+    }
+
+    /// A log cannot be watched: there is no such session, or it runs no more.
+    pub(super) fn forget(&mut self, id: u64) {
+        self.watched.retain(|(own, _)| *own != id);
+    }
+
+    /// What was asked for under this id has failed: where it was to watch a log, that is forgotten.
+    pub(super) fn not_attached(&mut self, asked: &RequestId) {
+        self.watched.retain(|(id, _)| attach(*id).id.as_ref() != Some(asked));
     }
 
     fn watched_mut(&mut self, id: u64) -> Option<&mut Watched> {
@@ -228,20 +258,20 @@ impl Resources {
         &mut self,
         params: &Map<String, Value>,
         on: bool,
-    ) -> Result<Vec<Asked>, RpcError> {
+    ) -> Result<(u64, String, Vec<Asked>), RpcError> {
         let uri = uri_of(params)?;
         let (id, ..) = parse(&uri).ok_or_else(|| unknown(&uri, Era::Connected))?;
         if !on {
             if let Some(watched) = self.watched_mut(id) {
                 watched.uris.retain(|one| *one != uri);
             }
-            return Ok(self.tidy(id));
+            return Ok((id, uri, self.tidy(id)));
         }
         let (watched, asked) = self.watch(id)?;
         if !watched.uris.contains(&uri) {
-            watched.uris.push(uri);
+            watched.uris.push(uri.clone());
         }
-        Ok(asked)
+        Ok((id, uri, asked))
     }
 
     /// Takes a request that listens: it is answered never, and ends when it is cancelled.

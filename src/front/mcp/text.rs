@@ -8,11 +8,26 @@ use super::tools::Tool;
 use super::words::{is_set, items, joined, say, shown, str_of};
 
 /// What bash says of a command in the background, and what is true here.
-const PROMISE: &str = "\nResult will be reported when it finishes.\n";
-const NO_PROMISE: &str = "\nNothing reports its end by itself: tmux (list, peek) shows it.\n";
+const PROMISE: &str = "Result will be reported when it finishes.";
+const TRUTH: &str = "The next result of a tool after its end tells it; tmux peek shows its output.";
+
+/// What to do about a session that there is not.
+const KNOWN: &str = "; list_sessions has those that there are";
+
+/// Whether a cancelled call's reply tells what no other one tells: output, events, how a session
+/// has ended, what a wait has come to.
+pub(super) fn is_news(reply: &Value) -> bool {
+    let ended =
+        |one: &Value| ["exit_code", "signal", "exitCode"].iter().any(|name| !one[*name].is_null());
+    let rows = items(reply, "sessions");
+    has_output(reply)
+        || ended(reply)
+        || !items(reply, "events").is_empty()
+        || rows.iter().any(|row| ended(row) || !matches!(str_of(row, "outcome"), "" | "pending"))
+}
 
 /// Whether a reply has output of a command, which no other reply has.
-pub(super) fn has_output(reply: &Value) -> bool {
+fn has_output(reply: &Value) -> bool {
     ["output", "stdout", "stderr", "final_output"]
         .iter()
         .any(|name| !str_of(reply, name).is_empty())
@@ -23,8 +38,12 @@ pub(super) fn of(tool: Tool, reply: &Value, asked: &Value) -> (String, bool) {
     if tool.model.set == "stream" {
         return (stream_text::of(tool.row.name, reply, asked), false);
     }
+    let unknown = reply.get("found").is_some_and(|found| found == false);
     let said = match tool.row.name {
         "kill_session" => killed(reply),
+        "set_on_exit" if unknown => {
+            joined(&["unknown session_id: ", &shown(asked, "session_id"), KNOWN])
+        }
         "set_on_exit" => {
             let status = str_of(reply, "status").replace('_', " ");
             let status = if status.is_empty() { "unknown" } else { &status };
@@ -39,10 +58,10 @@ pub(super) fn of(tool: Tool, reply: &Value, asked: &Value) -> (String, bool) {
             let output = if output.is_empty() { "(no output)" } else { output };
             with_footer(joined(&[str_of(reply, "header"), "\n---\n", output]), reply)
         }
-        _ if reply.get("text").is_some() => str_of(reply, "text").replace(PROMISE, NO_PROMISE),
+        _ if reply.get("text").is_some() => str_of(reply, "text").replace(PROMISE, TRUTH),
         _ => reply.to_string(),
     };
-    (said, is_set(reply, "is_error"))
+    (said, unknown || is_set(reply, "is_error"))
 }
 
 fn with_footer(mut said: String, reply: &Value) -> String {
@@ -55,7 +74,7 @@ fn with_footer(mut said: String, reply: &Value) -> String {
 
 fn killed(reply: &Value) -> String {
     if !is_set(reply, "found") {
-        let mut said = joined(&["unknown session_id: ", &shown(reply, "session_id")]);
+        let mut said = joined(&["unknown session_id: ", &shown(reply, "session_id"), KNOWN]);
         // Its text has no place for the events that came with the answer.
         for event in items(reply, "events") {
             let (id, what) = (shown(event, "session_id"), str_of(event, "what"));

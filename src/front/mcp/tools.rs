@@ -24,8 +24,10 @@ const REPORTS: [&str; 2] = ["pollInterval", "pollLines"];
 /// Actions of tmux that are about such reports.
 const REPORT_ACTIONS: [&str; 3] = ["list-polls", "poll", "unpoll"];
 /// What stands in the place of words of the table, besides numbers of the settings.
-const REPLACED: [(&str, &str); 11] = [
+const REPLACED: [(&str, &str); 13] = [
     (" list-polls: those with reports.", ""),
+    ("\"list-polls\",", ""),
+    (",\"poll\",\"unpoll\"", ""),
     (" poll: reports of its output. unpoll: no more reports.", ""),
     ("{{workdir}}", ""),
     ("{{bashContextLines}}", "2000"),
@@ -150,6 +152,12 @@ pub(super) fn find(
     })
 }
 
+/// Whether the replies of a tool carry the events that were not told yet.
+pub(super) fn carries_events(tool: Tool) -> bool {
+    let is_one = |param: &Param| param.name == "events" && matches!(param.kind, Kind::Bool);
+    tool.row.name != "set_on_exit" && tool.table().iter().any(is_one)
+}
+
 /// The result of tools/list.
 pub(super) fn list(settings: &Settings, has_channel: bool) -> String {
     let mut names: Vec<&str> = Vec::new();
@@ -268,7 +276,9 @@ fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Valu
 /// What a model is told of all tools, in at most 600 characters.
 pub(super) fn instructions(settings: &Settings) -> String {
     let unified = settings.has("unified");
-    let idioms = if unified {
+    // Of two tools of one name the first set's is listed, and is spoken of here.
+    let first = settings.tools.iter().map(|tool| tool.model.set).find(|set| *set != "more");
+    let idioms = if first == Some("unified") || unified && !settings.has("stream") {
         "Server: exec_command with until {\"port\": 5173} and stop {\"regex\": \"rror\"}. Build, \
          tests: one write_stdin without chars and a long yield_time_ms; it answers when they end. \
          REPL: until {\"input\": true} with each line. "
@@ -284,7 +294,7 @@ pub(super) fn instructions(settings: &Settings) -> String {
     } else {
         ""
     };
-    let told = if unified { "Ends of sessions come with the next result (event:). " } else { "" };
+    let told = "Ends of sessions come with the next result (event:). ";
     joined(&[
         "Never sleep to wait. ",
         idioms,

@@ -1,0 +1,95 @@
+//! What the next result of a tool tells besides its own: what calls have told that were cancelled,
+//! how background windows have ended, and events. Of what there is no room for a line is kept.
+
+use serde_json::Value;
+
+use super::words::{items, joined, say, shown, str_of};
+use crate::limits::{MCP_LATE_BYTES, MCP_LATE_COUNT, MCP_LATE_LINES};
+
+/// One answer that nobody has read.
+#[derive(Debug)]
+struct Answer {
+    /// Its text, under a heading.
+    said: String,
+    /// A line for each of its sessions.
+    lines: Vec<String>,
+}
+
+/// All that the next result tells besides its own.
+#[derive(Debug, Default)]
+pub(super) struct Late {
+    /// Oldest first.
+    answers: Vec<Answer>,
+    /// The lines of answers that there was no room for, oldest first.
+    lines: Vec<String>,
+    /// The events of sessions, each a line.
+    events: String,
+}
+
+/// Where what a session has written is found, once its answer is not kept any more.
+fn line(one: &Value) -> String {
+    let first = |names: [&str; 3]| -> String {
+        let mut all = names.iter().map(|name| shown(one, name));
+        all.find(|text| !text.is_empty()).unwrap_or_default()
+    };
+    let id = first(["session_id", "sessionId", "window"]);
+    let command: String = shown(one, "command").chars().take(80).collect();
+    let log = first(["log_path", "logPath", ""]);
+    let who = if id.is_empty() { ["command ", &command] } else { ["session ", &id] };
+    match log.as_str() {
+        "" => joined(&[who[0], who[1], ": its answer is not kept, and it has no log"]),
+        log => joined(&[who[0], who[1], ": see its log ", log]),
+    }
+}
+
+impl Late {
+    fn keep(&mut self, said: String, lines: Vec<String>) {
+        self.answers.push(Answer { said, lines });
+        let bytes = |all: &[Answer]| all.iter().map(|one| one.said.len()).sum::<usize>();
+        while self.answers.len() > MCP_LATE_COUNT || bytes(&self.answers) > MCP_LATE_BYTES {
+            self.lines.extend(self.answers.remove(0).lines);
+        }
+        let over = self.lines.len().saturating_sub(MCP_LATE_LINES);
+        self.lines.drain(..over);
+    }
+
+    /// Keeps what a cancelled call has told: its output is told nowhere else.
+    pub(super) fn answered(&mut self, said: &str, reply: &Value) {
+        let rows = items(reply, "sessions");
+        let lines =
+            if rows.is_empty() { vec![line(reply)] } else { rows.iter().map(line).collect() };
+        self.keep(joined(&["The call that was cancelled before has answered:\n", said]), lines);
+    }
+
+    /// Keeps how a command in the background has ended.
+    pub(super) fn window_exited(&mut self, note: &Value) {
+        let (id, command) = (shown(note, "window"), shown(note, "command"));
+        let said = joined(&["Window ", &id, " (", &command, "): ", str_of(note, "text")]);
+        self.keep(said, vec![line(note)]);
+    }
+
+    /// Whether there are no events to tell: further ones are asked for only then.
+    pub(super) fn has_no_events(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Keeps the lines of events.
+    pub(super) fn events(&mut self, reply: &Value) {
+        let text = str_of(reply, "text");
+        if !text.is_empty() {
+            say(&mut self.events, &["\n", text]);
+        }
+    }
+
+    /// Adds all of it to the text of a result.
+    pub(super) fn tell(&mut self, said: &mut String) {
+        said.push_str(&std::mem::take(&mut self.events));
+        if !self.lines.is_empty() {
+            let lines = std::mem::take(&mut self.lines).join("\n");
+            say(said, &["\n\nOf calls that were cancelled and of windows before:\n", &lines]);
+        }
+        for answer in self.answers.drain(..) {
+            say(said, &["\n\n", &answer.said]);
+        }
+    }
+}
