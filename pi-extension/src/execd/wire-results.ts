@@ -149,6 +149,8 @@ export interface WaitForRow extends Ending, Doing {
 
 /** The reply of wait_for. */
 export interface WaitForResult extends Events {
+  /** Such as what a time was clamped to. */
+  note?: string;
   wait: WaitReport;
   sessions: WaitForRow[];
   /** The host's clock, while something runs. */

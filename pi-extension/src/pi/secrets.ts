@@ -11,9 +11,11 @@ import type {
   PasswordAsked, Reply, SessionEvent, SessionInfo, WaitForResult, WaitForRow, WaitResult,
 } from "../execd/wire-results.ts";
 import type { Method } from "../execd/wire.ts";
-import { given } from "../text/values.ts";
 import { cutToCells, oneLine } from "../text/width.ts";
 import type { HostContext } from "./host.ts";
+import {
+  type Rest, joined, restOf, withoutOurs, withoutOursOfAll, withTimeOf,
+} from "./password-replies.ts";
 
 /** How often one call asks: a program that is never content must not hold the call for ever. */
 const ASKS_PER_CALL = 8;
@@ -21,8 +23,6 @@ const ASKS_PER_CALL = 8;
 const LOOK_MS = 500;
 /** So many looks that find it waiting for something else close the box. */
 const OTHER_LOOKS = 2;
-/** Of the output before a password the result of its call has so much. */
-const EARLIER_CHARS = 50_000;
 const NAME_CELLS = 40;
 /** How long wait_for waits where the call does not say (docs: protocol.md, wait_for). */
 const WAIT_FOR_MS = 30_000;
@@ -54,8 +54,8 @@ export interface Stopped<R> {
   signal: AbortSignal;
   /** What the wait was asked for with. */
   params: Record<string, unknown>;
-  /** Waits again, with these params. */
-  goOn(params: object): Promise<R>;
+  /** Waits again, with these params; `signal` ends it. */
+  goOn(params: object, signal: AbortSignal): Promise<R>;
 }
 
 /** A session that waits for a password, and what it has printed. */
@@ -103,7 +103,6 @@ export class Secrets {
   async attend(reply: WaitResult, stopped: Stopped<WaitResult>): Promise<Attended<WaitResult>> {
     let now = reply;
     let answer: Answer | undefined;
-    let waitedMs = 0;
     const askedMs = reply.yield_time_ms ?? 0;
     for (let asks = 0; asks < ASKS_PER_CALL; asks++) {
       if (!this.wanted || now.session_id === undefined) break;
@@ -111,10 +110,28 @@ export class Secrets {
       const { session_id: id, output, output_bytes_total: total } = now;
       answer = await this.#answer({ id, command: now.state_detail?.command, output, total }, stopped);
       if ((answer !== "answered" && answer !== "over") || stopped.signal.aborted) break;
-      waitedMs += now.effective_wait_ms ?? 0;
-      now = joined(now, await stopped.goOn(restOf(stopped.params, now, askedMs - waitedMs)));
+      const rest = restOf(stopped.params, now, askedMs - (now.effective_wait_ms ?? 0));
+      const { reply: after, isTimedOut } = await this.#waitOn(rest, stopped);
+      now = joined(now, after, { params: stopped.params, isTimedOut });
     }
-    return { reply: now, said: answer === undefined ? "" : `\n${WORDS[answer]}` };
+    const said = answer === undefined ? "" : `\n${WORDS[answer]}`;
+    return { reply: withoutOurs(now, stopped.params), said };
+  }
+
+  async #waitOn(
+    { params, endsAfterMs }: Rest,
+    { signal, goOn }: Stopped<WaitResult>,
+  ): Promise<{ reply: WaitResult; isTimedOut: boolean }> {
+    if (endsAfterMs === undefined) return { reply: await goOn(params, signal), isTimedOut: false };
+    const over = new AbortController();
+    const timer = setTimeout(() => over.abort(), endsAfterMs);
+    try {
+      const reply = await goOn(params, AbortSignal.any([signal, over.signal]));
+      const isTimedOut = over.signal.aborted && !signal.aborted && reply.wait_status === "cancelled";
+      return { reply, isTimedOut };
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /**
@@ -128,10 +145,13 @@ export class Secrets {
     const events: SessionEvent[] = [];
     let leftMs = Number(params.timeout_ms ?? WAIT_FOR_MS);
     let time: object = {};
+    let first: WaitForResult | undefined;
     let endsByPassword = this.wanted;
     for (let asks = 0; ; asks++) {
       const beganMs = performance.now();
-      const reply = await goOn({ ...time, ...(endsByPassword && { until_password: true }) });
+      const own = endsByPassword && { until_password: true };
+      const reply = await goOn({ ...time, ...own }, signal);
+      first ??= reply;
       leftMs -= performance.now() - beganMs;
       time = { timeout_ms: Math.max(0, Math.round(leftMs)) };
       events.push(...(reply.events ?? []));
@@ -143,7 +163,8 @@ export class Secrets {
       const tells = reply.sessions.some(({ output }) => output !== undefined);
       if (tells || !(isAnswered || (isOld && endedByPassword(reply)))) {
         const all = events.length > 0 && { events };
-        return { reply: { ...reply, ...all }, said: [...said].join("") };
+        const told = withTimeOf(first, withoutOursOfAll(reply, params));
+        return { reply: { ...told, ...all }, said: [...said].join("") };
       }
       endsByPassword = this.wanted && !isOld;
     }
@@ -295,21 +316,6 @@ export class Secrets {
 /** Whether a wait for several sessions ended because one of them asks for a password. */
 function endedByPassword({ wait: { by, state } }: WaitForResult): boolean {
   return by === "input" && state === "waiting_for_password";
-}
-
-/** The params of a poll that waits on for what a wait was asked for, so long. */
-function restOf(params: Record<string, unknown>, reply: WaitResult, leftMs: number): object {
-  const { until, stop, on_impossible, raw_output, yield_until, max_empty_poll_ms } = params;
-  const asked = given({ until, stop, on_impossible, raw_output, yield_until, max_empty_poll_ms });
-  const time = yield_until === undefined ? { yield_time_ms: Math.max(0, leftMs) } : {};
-  return { session_id: reply.session_id, ...asked, ...time };
-}
-
-/** The result of a wait that went on behind a password: all that it has printed, and all events. */
-function joined(before: WaitResult, after: WaitResult): WaitResult {
-  const output = `${before.output ?? ""}`.slice(-EARLIER_CHARS) + (after.output ?? "");
-  const events = [...(before.events ?? []), ...(after.events ?? [])];
-  return { ...after, output, ...(events.length > 0 && { events }) };
 }
 
 /** A line that is typed and not shown. */

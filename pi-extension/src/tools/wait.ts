@@ -41,7 +41,8 @@ export async function runWait(
     const whyCancelled = () => cancelWords(context, call);
     const options = { signal, onNotification, onLate, whyCancelled };
     const first = await context.request(method, { ...params, ...more }, options);
-    const goOn = (rest: object) => context.request("write_stdin", { ...rest, ...more }, options);
+    const goOn = (rest: object, until: AbortSignal) =>
+      context.request("write_stdin", { ...rest, ...more }, { ...options, signal: until });
     const { reply, said } = await context.secrets.attend(first, { ctx: call.ctx, signal, params, goOn });
     const of = first.session_id === undefined ? params : { ...params, session_id: first.session_id };
     const result = waitAnswer(context, call.toolCallId, of, reply, said);
