@@ -66,7 +66,7 @@ pub struct RunFront {
     asked_to_end: Option<i32>,
     /// The signals that it has got from us, or from our terminal with us.
     passed: Vec<i32>,
-    /// Which of them has ended it.
+    /// The signal that has ended it, where no timeout has.
     died_of: Option<i32>,
     /// How it ended.
     report: Option<ExecReport>,

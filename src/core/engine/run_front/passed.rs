@@ -57,6 +57,11 @@ impl<F: Families> Engine<F> {
         let (cx, signal) = (&mut self.cx, came.number);
         let Some(front) = &mut cx.front else { return false };
         let ends = [SIGTERM, SIGINT, SIGHUP].contains(&signal);
+        let told_both = came.by_kernel && !front.feeds_terminal;
+        if told_both && !front.passed.contains(&signal) {
+            // The command may have died of it before execd has read it.
+            front.passed.push(signal);
+        }
         if cx.closing.is_some() {
             // What asks for no end does not hurry it either.
             return !ends;

@@ -217,7 +217,8 @@ impl<F: Families> Engine<F> {
     /// The signal that has ended the command in front, where execd has passed it on, or a key of
     /// our terminal has sent it to both.
     pub fn front_died_of(&self) -> Option<i32> {
-        self.cx.front.as_ref().and_then(|front| front.died_of)
+        let front = self.cx.front.as_ref()?;
+        front.died_of.filter(|signal| front.passed.contains(signal))
     }
 
     /// The command in front has ended, and others hold its output or are in its session: what is
@@ -328,7 +329,6 @@ impl<F: Families> Cx<F> {
             Some(ExitStatus::Signal(signal)) if !timed_out => Some(signal),
             _ => None,
         };
-        front.died_of = front.died_of.filter(|signal| front.passed.contains(signal));
         if goes_on {
             self.effects.push(Effect::FollowFront);
         }
