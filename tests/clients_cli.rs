@@ -203,6 +203,16 @@ fn one_execd_that_does_not_answer_does_not_stall_the_list() {
     let before = now();
     let (status, out, err) = said(runtime.path(), &["ls"]);
     assert!(before.elapsed() < AT_ONCE);
+    // A session 1 was ended although the other execd may have had the one that was meant.
+    let sure = format!("execd-{}:@1", one.pid());
+    let (refused, _, why) = said(runtime.path(), &["kill", "@1"]);
+    assert!(refused == 1 && why.contains(&format!("say {sure} if you mean that one")), "{why}");
+    // A log is followed whatever other execds do, and nothing is said of them.
+    let over = one.run("echo over");
+    let log = over["log_path"].as_str().expect("its path");
+    let followed = said(runtime.path(), &["log", "-f", log]);
+    assert_eq!(followed, (0, "over\n".to_owned(), String::new()));
+    assert_eq!(said(runtime.path(), &["kill", &sure]).0, 0);
     go_on(two.pid());
     assert_eq!(status, 0);
     assert!(out.contains("sleep 1001"), "{out}");

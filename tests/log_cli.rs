@@ -537,6 +537,11 @@ fn logs_are_listed_newest_first() {
     assert_eq!((rows[2][0], &rows[2][2..]), (one.as_str(), &of_first[..]));
     assert_eq!((rows[3][0], rows[3][2], rows.len()), ("9-00000000", "4B/4B", 4));
     assert!(listed.err.is_empty() && listed.status == Some(0), "{}", listed.err);
+    // What a log that ended at its bound has never had was told as kept, and TB as so many MB.
+    let told = "{\"ended_at_ms\":1,\"exit_code\":0,\"total_bytes\":3000000000000}\n";
+    fs::write(aside.with_extension("meta"), told).expect("its facts");
+    let listed = said(&execd, &["logs"]);
+    assert!(listed.out.contains("  4B/2.7TB  "), "{}", listed.out);
     for n in 0..60 {
         fs::write(execd.log_dir().join(format!("execd-9-000001{n:02}.log")), "").expect("a log");
     }

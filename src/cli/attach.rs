@@ -19,7 +19,7 @@ pub fn main(which: Option<Which>, place: &Place) -> Result<i32, String> {
     if !stdio::is_terminal(0) {
         return Err("attach needs a terminal; execd tail -f follows without one".to_owned());
     }
-    let Found { mut execd, row } = find(&which, place, false)?;
+    let Found { mut execd, row, .. } = find(&which, place, false)?;
     let id = row["session_id"].as_u64().unwrap_or_default();
     execd.refuse_itself(id)?;
     let mut params = json!({"session_id": id});

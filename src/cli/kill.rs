@@ -4,13 +4,28 @@ use serde_json::json;
 
 use super::connection::message_of;
 use super::say::{EXIT_FAILED, complain, say};
-use super::survey::{Found, Place, Which, find};
+use super::survey::{Execd, Found, NAMED_CHARS, Place, Which, find, shortened};
+
+/// The session that is meant, where no execd that has not answered could have another one of that
+/// number or name: what is ended stays ended.
+fn sure(which: &Which, place: &Place) -> Result<Found, String> {
+    let found = find(which, place, true)?;
+    if !found.doubtful {
+        return Ok(found);
+    }
+    let Found { execd: Execd { pid, .. }, row, .. } = found;
+    let (id, command) = (&row["session_id"], shortened(&row, NAMED_CHARS));
+    Err(format!(
+        "an execd that did not answer may have a session {which} too: \
+         say execd-{pid}:@{id} if you mean that one ({command})"
+    ))
+}
 
 /// Ends the sessions, all at once; the exit status is 0 when nothing of them is left.
 pub fn main(targets: &[(Which, Place)], signal: Option<&str>) -> Result<i32, String> {
     // A word that names no session is a slip: nothing is ended then.
     let found: Result<Vec<Found>, String> =
-        targets.iter().map(|(which, place)| find(which, place, true)).collect();
+        targets.iter().map(|(which, place)| sure(which, place)).collect();
     let mut asked = Vec::new();
     for mut one in found? {
         let mut params = json!({"session_id": one.row["session_id"], "by": "execd kill"});

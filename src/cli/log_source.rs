@@ -92,10 +92,11 @@ pub(super) fn open(options: &LogOptions, place: &Place) -> Result<Source, String
     let (id, execd) = match &options.whose {
         Whose::Log(dir, name) => {
             // More comes only from the execd that writes it.
-            let writer = if options.follow { writer_of(name, place)? } else { None };
+            let dir = dir.as_ref().or(options.log_dir.as_ref());
+            let writer = if options.follow { writer_of(name, dir, place)? } else { None };
             match writer {
                 Some((id, execd)) => (id, execd),
-                None => return of_log(dir.as_ref().or(options.log_dir.as_ref()), name.clone()),
+                None => return of_log(dir, name.clone()),
             }
         }
         Whose::Session(id) => match of_number(*id, options.log_dir.as_ref(), place)? {

@@ -60,7 +60,7 @@ pub(super) fn of_number(
     log_dir: Option<&PathBuf>,
     place: &Place,
 ) -> Result<Meant, String> {
-    let mut known = known(id, place)?;
+    let mut known = known(id, place, complain)?;
     // In a session a number means the execd of that session.
     let around = host::variable(INSTANCE_VARIABLE);
     let is_around =
@@ -79,6 +79,12 @@ pub(super) fn of_number(
     let listed = logs.len();
     let mut gone: Vec<Listed> = logs.into_iter().filter(is_gone).collect();
     let not_shown = count - listed;
+    if let (Some(dir), Some(_)) = (&dir, log_dir)
+        && known.len() + gone.len() + not_shown > 1
+    {
+        // Who names a directory means a log in it, not those of execds with other directories.
+        known.retain(|one| one.log_path().and_then(Path::parent) == Some(dir.path()));
+    }
     if known.len() + gone.len() + not_shown > 1 {
         let mut lines: Vec<String> = known.iter().map(|one| of_known(one, &known, id)).collect();
         lines.extend(dir.iter().flat_map(|dir| gone.iter().map(|one| of_gone(dir, one))));
@@ -96,17 +102,29 @@ pub(super) fn of_number(
 }
 
 /// The execd that has had the session of this log, and the session, where that execd can be asked.
-pub(super) fn writer_of(name: &str, place: &Place) -> Result<Option<(u64, Execd)>, String> {
+pub(super) fn writer_of(
+    name: &str,
+    dir: Option<&PathBuf>,
+    place: &Place,
+) -> Result<Option<(u64, Execd)>, String> {
     let number = short_name(name).split('-').next().and_then(|number| number.parse().ok());
     let Some(id) = number else { return Ok(None) };
-    let writer = known(id, place)?.into_iter().find(|one| one.has_log(name));
+    let known = if place.is_any() {
+        // The facts tell whose log it is: what is wrong with other execds is nobody's concern.
+        let facts = open_dir(dir).map(|dir| facts_of(&dir, name)).unwrap_or_default();
+        let pid = facts["execd_pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+        known(id, &Place { pid, ..place.clone() }, |_| {}).unwrap_or_default()
+    } else {
+        known(id, place, complain)?
+    };
+    let writer = known.into_iter().find(|one| one.has_log(name));
     Ok(writer.map(|one| (id, one.execd)))
 }
 
-/// The execds that know a session of this number.
-fn known(id: u64, place: &Place) -> Result<Vec<Known>, String> {
+/// The execds that know a session of this number. `tell` is told why others have not answered.
+fn known(id: u64, place: &Place, tell: fn(&str)) -> Result<Vec<Known>, String> {
     let survey = survey(place)?;
-    survey.tell_of_silent();
+    survey.silent.iter().for_each(|reason| tell(&format!("execd: {reason}")));
     let mut found = Vec::new();
     for mut execd in survey.execds {
         let params = json!({"session_id": id, "max_bytes": 4});
@@ -115,8 +133,8 @@ fn known(id: u64, place: &Place) -> Result<Vec<Known>, String> {
             Ok(Ok(reply)) => found.push(Known { execd, reply }),
             // Another session's, or an older execd's, answer.
             Ok(Err(error)) if error["data"]["reason"] == "unknown_session" => {}
-            Ok(Err(error)) => complain(&format!("execd: {}", message_of(&error))),
-            Err(reason) => complain(&format!("execd: {reason}")),
+            Ok(Err(error)) => tell(&format!("execd: {}", message_of(&error))),
+            Err(reason) => tell(&format!("execd: {reason}")),
         }
     }
     Ok(found)

@@ -57,6 +57,24 @@ pub fn total_of(dir: &LogDir, name: &str, facts: &Value) -> Option<u64> {
     Some(told).filter(|told| *told >= there)
 }
 
+/// A number of bytes for people, in the largest unit up to TB: `512B`, `1.5KB`, `2.8TB`.
+pub fn size_text(bytes: u64) -> String {
+    let (part, unit) = match bytes >> 30 {
+        0 => (bytes, "MB"),
+        1..1024 => (bytes >> 10, "GB"),
+        _ => (bytes >> 20, "TB"),
+    };
+    // The part's MB are GB or TB of the whole.
+    format_size(usize::try_from(part).unwrap_or(usize::MAX)).replace("MB", unit)
+}
+
+/// How many bytes the file of a log has, those that are gone not among them; `None`: it is a row of
+/// segments, or cannot be read.
+fn bytes_kept(dir: &LogDir, name: &str, facts: &Value) -> Option<u64> {
+    let file = dir.read_log(name).ok().filter(|_| facts["segment_bytes"].is_null())?;
+    Some(file.size().ok()?.saturating_sub(file.first_data().unwrap_or(0)))
+}
+
 /// Prints the list; gives the exit status.
 pub fn main(options: &LogsOptions) -> Result<i32, String> {
     let dir = open_dir(options.log_dir.as_ref())?;
@@ -81,13 +99,14 @@ fn row(dir: &LogDir, one: &Listed) -> ([String; 4], Value) {
     let read = range::read(dir, &one.name, &wanted).ok();
     let (total, from) =
         read.map_or((0, 0), |read| (total.unwrap_or(read.head.known_total), read.head.log_from));
-    let size = |bytes: u64| format_size(usize::try_from(bytes).unwrap_or(usize::MAX));
+    // What was lost behind the log's end, or was never written, is not kept either.
+    let there = bytes_kept(dir, &one.name, &facts).unwrap_or(u64::MAX);
     let old_ms = clock::wall_ms().saturating_sub(one.at_ms);
     let ended = facts["ended_at_ms"].is_i64();
     let cells = [
         short_name(&one.name).to_owned(),
         age(u64::try_from(old_ms).unwrap_or(0)),
-        format!("{}/{}", size(total.saturating_sub(from)), size(total)),
+        format!("{}/{}", size_text(total.saturating_sub(from).min(there)), size_text(total)),
         if ended { state(&facts, false) } else { "-".to_owned() },
     ];
     (cells, facts)

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 
 use super::arguments::{Argument, Arguments, Reason, duration};
 use super::help;
-use super::logs::open_dir;
+use super::logs::{open_dir, size_text};
 use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 use crate::limits::LOG_KEEP_DAYS;
-use crate::pure::text::truncate::format_size;
 use crate::sys::errno::errno_text;
 use crate::sys::host;
 use crate::sys::log_clean_now::{Cleaned, clean_now};
@@ -87,8 +86,7 @@ fn clean(options: Options) -> Result<i32, Reason> {
 
 fn text(cleaned: Cleaned) -> String {
     let logs = |count: u64| if count == 1 { "1 log".to_owned() } else { format!("{count} logs") };
-    let bytes = usize::try_from(cleaned.bytes).unwrap_or(usize::MAX);
-    let mut text = format!("deleted {} ({})", logs(cleaned.logs), format_size(bytes));
+    let mut text = format!("deleted {} ({})", logs(cleaned.logs), size_text(cleaned.bytes));
     for (count, why) in [
         (cleaned.used, "in use by an execd"),
         (cleaned.kept, "for good (--all deletes that too)"),

@@ -254,6 +254,9 @@ pub struct Found {
     /// The session's row. The row of a session of which only processes are left has session_id, pid
     /// and command only.
     pub row: Value,
+    /// Other execds have not answered, and none in particular was meant: they may have a session of
+    /// the same number or name.
+    pub doubtful: bool,
 }
 
 /// Finds the session that is meant, where there is only one such. Of those of a name one that runs
@@ -281,7 +284,8 @@ pub fn find(which: &Which, place: &Place, left: bool) -> Result<Found, String> {
             _ => format!("no session {which}: execd ls shows what there is"),
         });
     };
-    Ok(Found { execd: survey.execds.swap_remove(at), row })
+    let doubtful = place.is_any() && !survey.silent.is_empty();
+    Ok(Found { execd: survey.execds.swap_remove(at), row, doubtful })
 }
 
 /// That several sessions may be meant, and how each is named.

@@ -28,7 +28,7 @@ pub struct TailOptions {
 
 /// Prints the lines; gives the exit status, which with `-f` is the session's.
 pub fn main(options: &TailOptions, place: &Place) -> Result<i32, String> {
-    let Found { mut execd, row } = find(&options.which, place, false)?;
+    let Found { mut execd, row, .. } = find(&options.which, place, false)?;
     let (id, lines) = (row["session_id"].as_u64().unwrap_or_default(), options.lines);
     let total = row["output_bytes_total"].as_u64().unwrap_or_default();
     if !options.follow {
