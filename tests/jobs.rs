@@ -402,3 +402,55 @@ fn children_do_not_get_what_is_about_one_execd_alone() {
     assert_eq!(output(&env), names);
     assert_eq!(output(&execd.run("echo $EXECD_SESSION_ID")), "41\n", "the setting holds");
 }
+
+// ---- The end of stdin -------------------------------------------------------------------
+
+/// Requests without an id were killed at the end of stdin: 0 of 10 commands were carried out.
+#[test]
+fn requests_without_an_id_are_carried_out_after_the_end_of_stdin() {
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
+    for at in 0..10 {
+        // The file `go` comes after the end of stdin.
+        let cmd = format!("{}; touch done{at}", until_file("go"));
+        let params = json!({"cmd": cmd, "yield_time_ms": 30_000});
+        execd.send_line(&json!({"method": "exec_command", "params": params}).to_string());
+    }
+    execd.close_stdin();
+    eventually("all run", || execd.session_processes().len() >= 10);
+    go(&execd, "go");
+    assert_eq!(execd.exit_code(), Some(0));
+    for at in 0..10 {
+        assert!(execd.file(&format!("done{at}")).exists(), "{at}");
+    }
+}
+
+/// 236 of 300 were refused with `too_many_sessions` where they came through a pipe that was closed.
+#[test]
+fn a_family_that_is_full_refuses_nothing_that_was_piped_in() {
+    let mut execd = Execd::with(&["--no-log", "--no-keeper", "--no-socket"], &[]);
+    let all = lines(150, |id| {
+        let method = if id % 2 == 0 { "bash" } else { "bash_stream" };
+        (method, json!({"command": "echo here; sleep 0.2"}))
+    });
+    execd.send_raw(all.as_bytes());
+    execd.close_stdin();
+    let replies = execd.remaining_lines();
+    let replies: Vec<&Value> = replies.iter().filter(|line| line.get("id").is_some()).collect();
+    assert_eq!(replies.len(), 150);
+    let refused = replies.iter().find(|reply| reply.get("error").is_some());
+    assert_eq!(refused, None);
+    assert_eq!(execd.exit_code(), Some(0));
+}
+
+/// The second and third line were never answered, and nobody could end execd but by a signal.
+#[test]
+fn a_command_that_reads_a_stdin_that_has_ended_gives_up_its_place() {
+    let mut execd = Execd::with(&["--jobs", "1"], &[]);
+    let all = lines(3, |_| ("exec_command", json!({"cmd": "cat", "yield_time_ms": 30_000})));
+    execd.send_raw(all.as_bytes());
+    execd.close_stdin();
+    let replies = execd.remaining_lines();
+    let ids: BTreeSet<u64> = replies.iter().filter_map(|line| line["id"].as_u64()).collect();
+    assert_eq!(ids, BTreeSet::from([1, 2, 3]));
+    assert_eq!(execd.exit_code(), Some(0));
+}

@@ -44,6 +44,9 @@ const HIDES: &str = "it hides processes of other users (hidepid)";
 /// A leader and its background jobs.
 const JOBS: &str = "sleep 300 & sleep 301 & wait";
 
+/// A filter that knows pidfd_open(2) and nothing that can be done with what it gives.
+const NO_SENDING: [i64; 1] = [libc::SYS_pidfd_send_signal];
+
 /// Where an execd is started.
 #[derive(Clone, Copy)]
 struct Place {
@@ -51,13 +54,16 @@ struct Place {
     words: &'static [&'static str],
     /// The errno of the calls that are refused, where some are.
     refused: Option<i32>,
+    /// These calls.
+    calls: &'static [i64],
     /// Whether it is another user than root.
     nobody: bool,
     /// What server_info says of /proc: whether it can be used, and why not.
     proc: Option<(bool, &'static str)>,
 }
 
-const PLAIN: Place = Place { words: &[], refused: None, nobody: false, proc: None };
+const PLAIN: Place =
+    Place { words: &[], refused: None, calls: &REFUSED, nobody: false, proc: None };
 
 impl Place {
     /// Whether such a place can be had; says so where it cannot.
@@ -92,7 +98,7 @@ impl Place {
             setup = setup.with_binary(&own, self.words.len());
         }
         if let Some(errno) = self.refused {
-            setup = setup.prepared(refuse_calls(errno, &REFUSED));
+            setup = setup.prepared(refuse_calls(errno, self.calls));
         }
         setup.start()
     }
@@ -291,6 +297,14 @@ fn with_system_calls_refused() {
 #[test]
 fn with_system_calls_forbidden() {
     ends_everything(&Place { refused: Some(libc::EPERM), ..PLAIN });
+}
+
+/// No signal reached anybody, nothing was said of it, and execd could not be ended.
+#[test]
+fn with_signals_through_pidfds_refused() {
+    for errno in [libc::ENOSYS, libc::EPERM] {
+        ends_everything(&Place { refused: Some(errno), calls: &NO_SENDING, ..PLAIN });
+    }
 }
 
 /// rule: architecture.md, Without /proc: pidfd_open, close_range, clone3 and statx refused: nothing

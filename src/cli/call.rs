@@ -12,9 +12,14 @@ use super::fresh::{Fresh, ONE_SESSION};
 use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 use super::survey::{Place, sockets};
 use crate::limits::{MAX_CONFIGURABLE_POLL_MS, MAX_MAX_LINE_BYTES};
+use crate::sys::stdio;
 
 /// Sends the request, prints the bare result (or error) as JSON; 0 for a result, 1 for an error.
 pub fn main(options: &CallOptions) -> Result<i32, String> {
+    if stdio::was_closed(1) {
+        complain("execd call: stdout is closed: give it a place, >/dev/null say");
+        return Ok(EXIT_USAGE);
+    }
     let params = match params_of(options) {
         Ok(params) => params,
         Err(reason) => {
@@ -52,7 +57,11 @@ fn params_of(options: &CallOptions) -> Result<Value, String> {
             return Err(format!("the params on stdin are over {MAX_MAX_LINE_BYTES} bytes"));
         }
     }
-    serde_json::from_str(&text).map_err(|fault| format!("PARAMS must be a JSON object: {fault}"))
+    match serde_json::from_str(&text) {
+        Ok(params @ Value::Object(_)) => Ok(params),
+        Ok(_) => Err("PARAMS must be a JSON object: {\"name\": value}".to_owned()),
+        Err(fault) => Err(format!("PARAMS must be a JSON object: {fault}")),
+    }
 }
 
 /// The way to an execd that runs.

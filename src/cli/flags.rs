@@ -233,6 +233,7 @@ fn parse_kill(
             signal = words.pop();
         }
     }
+    signal.as_deref().map_or(Ok(0), parse_signal)?;
     if words.is_empty() {
         session(None, "kill", &mut place.clone())?;
     }

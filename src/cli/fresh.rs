@@ -53,7 +53,7 @@ impl Fresh {
     /// Passes a signal on to the execd.
     pub fn signal(&self, signal: i32) {
         // An execd that has ended needs no signal.
-        let _ = pidfd::signal(self.child.pidfd.as_raw_fd(), signal);
+        let _ = pidfd::signal(self.child.pidfd.as_raw_fd(), self.child.pid, signal);
     }
 
     /// Waits for the end of the execd, whose answers nobody reads any more; gives how it ended,

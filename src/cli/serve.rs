@@ -30,6 +30,9 @@ pub fn start(config: Config, quiet: bool) -> Result<Engine, String> {
 /// Serves requests on stdin and stdout until execd ends; gives the exit status. `one_session`:
 /// there will be one session, for which there is room on any machine.
 pub fn main(config: Config, one_session: bool) -> Result<i32, String> {
+    if stdio::was_closed(1) {
+        return Err("stdout is closed: answers need a place, >/dev/null say".to_owned());
+    }
     let mut engine = start(config, false)?;
     if let Some(shrunk) = engine.degraded.shrunk.as_ref().filter(|_| !one_session) {
         complain(&format!("execd: {shrunk}"));

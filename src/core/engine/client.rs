@@ -25,7 +25,7 @@ use crate::pure::text::lines::LineSplitter;
 use crate::session::{ClientId, Ticket};
 use crate::sys::io::Io;
 use crate::sys::stdio::Channel;
-use crate::wire::{self, RequestId, RpcError};
+use crate::wire::{self, Reason, RequestId, RpcError};
 
 /// A connection.
 #[derive(Debug)]
@@ -312,8 +312,11 @@ impl Client {
     /// Notes the error of a line, and queues the reply where the line has an id to be answered by:
     /// `data.line` has the line's number.
     pub fn refuse_line(&mut self, id: Option<&RequestId>, error: &RpcError, line: u64) {
-        self.faults += 1;
-        self.first_fault.get_or_insert_with(|| (line, error.message.clone().into()));
+        // Who cancels a request in line gets what was asked for.
+        if !error.is(Reason::CancelledInLine) {
+            self.faults += 1;
+            self.first_fault.get_or_insert_with(|| (line, error.message.clone().into()));
+        }
         if let Some(id) = id {
             self.refuse(id, &error.clone().with("line", line.into()));
         }

@@ -3,12 +3,17 @@
 //! is carried out in its turn, as if it came then.
 
 use std::collections::VecDeque;
+use std::io::Write as _;
 
 use super::clients::STDIN_CLIENT;
 use super::contract::{Call, Families, Method};
+use super::ledger::kept::By;
+use super::sessions::Entry;
 use super::{Engine, Owner};
-use crate::limits::{LINE_QUIET_MS, MAX_PENDING_REQUESTS, NS_PER_MS};
+use crate::limits::{LINE_QUIET_MS, MAX_PENDING_REQUESTS, NS_PER_MS, SHUTDOWN_GRACE_MS};
+use crate::pure::process::killed::KilledBy;
 use crate::session::deferred::Deferred;
+use crate::session::ending::SIGTERM;
 use crate::session::{ClientId, Ticket};
 use crate::wire::{Reason, RequestId, RpcError};
 
@@ -18,12 +23,29 @@ pub struct Line {
     requests: VecDeque<Deferred>,
     /// The last request that was taken up came from the line: the next one is a client's.
     had_its_turn: bool,
+    /// Methods whose family had no room for one more command.
+    full: Vec<Full>,
+}
+
+/// A method that could start no more commands.
+#[derive(Debug)]
+struct Full {
+    method: &'static str,
+    /// How many sessions went on then: it is asked again once that has changed.
+    going_on: usize,
+    /// What it says of that.
+    error: RpcError,
 }
 
 /// The error of a request for which there is no room among those that wait.
 pub(super) fn too_many(waiting: usize) -> RpcError {
     let message = format!("{waiting} requests are waiting already: await or cancel some first");
     RpcError::failed(Reason::TooManyRequests, message)
+}
+
+/// Whether a request may be kept until its turn: of stdin, and without a secret.
+fn may_be_kept(call: &Call<'_>) -> bool {
+    call.client == STDIN_CLIENT && !call.params.contains("\"secret\"")
 }
 
 impl<F: Families> Engine<F> {
@@ -58,7 +80,38 @@ impl<F: Families> Engine<F> {
             return true;
         }
         let waits = method.waits && call.id.is_some() && !self.has_room(call.client);
-        waits && call.client == STDIN_CLIENT && !call.params.contains("\"secret\"")
+        // Those of a family that is full go in the order in which they came.
+        let behind = || self.line.requests.iter().any(|one| one.method == method.name);
+        may_be_kept(call) && (waits || (method.starts && behind()))
+    }
+
+    /// A family had no room for one more command: whether the request stands in line for that.
+    /// `in_turn`: it had its turn, and is the first of its method again.
+    pub(super) fn stands_for_a_place(
+        &mut self,
+        call: &Call<'_>,
+        method: &Method<F>,
+        in_turn: bool,
+        error: &RpcError,
+    ) -> bool {
+        let is_full = error.is(Reason::TooManySessions) && method.starts && call.after.is_none();
+        if !is_full || !may_be_kept(call) {
+            return false;
+        }
+        let going_on = self.going_on();
+        self.line.full.retain(|one| one.method != method.name);
+        self.line.full.push(Full { method: method.name, going_on, error: error.clone() });
+        self.stand_in_line(call, method);
+        if in_turn && let Some(again) = self.line.requests.pop_back() {
+            self.line.requests.push_front(again);
+        }
+        true
+    }
+
+    /// How many sessions have not finished, and how many are to come of requests put off.
+    fn going_on(&self) -> usize {
+        let put_off = self.sessions.iter().map(|one| one.core.deferred.len());
+        self.sessions.running(|_| true) + put_off.sum::<usize>()
     }
 
     /// Puts a request into the line.
@@ -90,8 +143,13 @@ impl<F: Families> Engine<F> {
     fn has_its_turn(&self) -> Option<usize> {
         let mut waiting = self.line.requests.iter().enumerate().peekable();
         let may_start = waiting.peek().is_some() && self.may_start();
+        let going_on = if self.line.full.is_empty() { 0 } else { self.going_on() };
+        let full = |method| {
+            self.line.full.iter().any(|one| one.method == method && one.going_on == going_on)
+        };
         waiting
             .take_while(|(_, one)| may_start || !one.starts)
+            .filter(|(_, one)| !full(one.method))
             .find(|(_, one)| {
                 let is_read = self.cx.clients.has_room(one.client);
                 is_read && (one.ticket.is_none() || self.has_room(one.client))
@@ -128,6 +186,8 @@ impl<F: Families> Engine<F> {
             client.answered_in_line -= usize::from(request.ticket.is_some());
             client.in_line_bytes -= request.params.len();
         }
+        // The next of its method is to ask for itself.
+        self.line.full.retain(|one| one.method != request.method);
         request.ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id)
     }
 
@@ -156,6 +216,29 @@ impl<F: Families> Engine<F> {
             );
         }
         found
+    }
+
+    /// stdin has ended, and the line waits for commands that only input could bring on: their
+    /// requests are answered, and they would be ended in the end. They are ended now.
+    pub(super) fn make_way_for_the_line(&mut self) {
+        let first = self.line.requests.front();
+        if first.is_none_or(|one| !one.starts) || self.may_start() {
+            return;
+        }
+        for Entry { core, .. } in self.sessions.iter_mut() {
+            if !core.stuck || core.is_awaited() || core.life.finished() || core.ending.is_some() {
+                continue;
+            }
+            // stderr is for people: one that can't be written to is their own affair.
+            let _ = writeln!(
+                std::io::stderr(),
+                "execd: session {} waits for input that nobody can send any more, and was ended: \
+                 others stand in line for its place",
+                core.id,
+            );
+            let by = By::from(KilledBy::ClientGone);
+            self.cx.begin_ending(core, SIGTERM, SHUTDOWN_GRACE_MS, by);
+        }
     }
 
     /// A client is gone: nothing that it has in line is carried out.
@@ -187,5 +270,12 @@ impl<F: Families> Engine<F> {
             !counts && one.client == STDIN_CLIENT && !engine.has_room(one.client)
         };
         self.refuse_in_line(for_room, &too_many(waiting));
+        if self.cx.config.jobs.is_some() {
+            return;
+        }
+        for Full { method, error, .. } in std::mem::take(&mut self.line.full) {
+            let is_one = |one: &Deferred| one.method == method && one.client == STDIN_CLIENT;
+            self.refuse_in_line(|_, one| is_one(one), &error);
+        }
     }
 }

@@ -141,6 +141,7 @@ impl<F: Families> Engine<F> {
                 self.sessions.register(&mut entry.core, &mut self.cx);
             }
             let wait = entry.core.waits.remove(at);
+            entry.core.stuck = why == Why::Impossible;
             let (core, cx) = (&mut entry.core, &mut self.cx);
             let ticket = wait.ticket;
             let fresh_ns = |due: u64| due.saturating_sub(DOING_FRESH_MS * NS_PER_MS);

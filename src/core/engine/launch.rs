@@ -417,7 +417,7 @@ impl<F: Families> Engine<F> {
         });
         if let Err(error) = watched {
             // A session that can't be watched would be lost: its child is ended.
-            child::kill_now(child.pidfd.as_raw_fd());
+            child::kill_now(child.pidfd.as_raw_fd(), child.pid);
             if start.fd().is_none() {
                 child::reap_now(child.pid);
             }

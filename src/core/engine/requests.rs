@@ -4,6 +4,7 @@
 use memchr::memmem;
 
 use super::client::Client;
+use super::clients::STDIN_CLIENT;
 use super::codec::Asked;
 use super::contract::{Answer, Call, Families, Method};
 use super::jobs::too_many;
@@ -18,6 +19,9 @@ use crate::wire::{self, Reason, RequestId, RpcError};
 
 /// A line that has this may have a secret in it: it is overwritten once it is dealt with.
 const SECRET_FIELD: &[u8] = b"\"secret\"";
+
+/// The ticket of no request.
+const UNANSWERED: Ticket = Ticket::MAX;
 
 /// Where a request comes from.
 #[derive(Clone, Copy, Debug)]
@@ -214,7 +218,13 @@ impl<F: Families> Engine<F> {
             let waiting = self.cx.clients.get(client).map_or(0, Client::waiting);
             return Err(too_many(waiting));
         }
-        (method.call)(self, &call).map_err(|error| error.of_method(method.name))
+        let done = (method.call)(self, &call).map_err(|error| error.of_method(method.name));
+        match done {
+            Err(error) if self.stands_for_a_place(&call, method, in_turn, &error) => {
+                Ok(Answer::Waits)
+            }
+            done => done,
+        }
     }
 
     fn method_names(&self) -> Vec<&'static str> {
@@ -242,6 +252,7 @@ impl<F: Families> Engine<F> {
     pub fn add_wait(&mut self, id: SessionId, mut wait: Wait) {
         if let Some(entry) = self.sessions.get_mut(id) {
             let core = &mut entry.core;
+            core.stuck = false;
             if let Some(progress) = &mut wait.progress {
                 // Output that no reply has told counts as new: the first progress shows it.
                 progress.sent_total = core.told_bytes();
@@ -258,7 +269,8 @@ impl<F: Families> Engine<F> {
     }
 
     /// Opens a ticket for a request that is to wait for a session, and gives that session the wait
-    /// that `make` makes of the ticket; a request that is never answered waits for nothing.
+    /// that `make` makes of the ticket. A request that is never answered has no wait; the end of stdin
+    /// lets its command run for as long as the wait would have lasted.
     pub fn wait_for(
         &mut self,
         call: &Call<'_>,
@@ -268,6 +280,12 @@ impl<F: Families> Engine<F> {
         if let Some(ticket) = self.open_ticket(call, &[id]) {
             let wait = make(ticket, self.cx.now_ns);
             self.add_wait(id, wait);
+        } else if call.id.is_none() && call.client == STDIN_CLIENT {
+            let until_ns = make(UNANSWERED, self.cx.now_ns).ends_ns(self.cx.now_ns);
+            if let Some(entry) = self.sessions.get_mut(id) {
+                let unheard_ns = &mut entry.core.unheard_until_ns;
+                *unheard_ns = (*unheard_ns).max(until_ns);
+            }
         }
         Answer::Waits
     }

@@ -145,6 +145,10 @@ pub struct Session {
     pub tail: TailRing,
     /// The requests that wait, oldest first.
     pub waits: Vec<Wait>,
+    /// Until when the end of stdin leaves it alone, for the sake of a request without an id.
+    pub unheard_until_ns: Option<u64>,
+    /// A request was answered that nothing can end its wait any more, and none waits since.
+    pub stuck: bool,
     /// The requests that were put off until the session has told something, oldest first.
     pub deferred: VecDeque<Deferred>,
     /// Its place in the table.
@@ -229,6 +233,8 @@ impl Session {
             view: View::default(),
             tail: TailRing::new(tail_bytes),
             waits: Vec::new(),
+            unheard_until_ns: None,
+            stuck: false,
             deferred: VecDeque::new(),
             listing: Listing::Early,
             wake: None,

@@ -152,9 +152,9 @@ pub fn reap_now(pid: i32) -> Option<ExitStatus> {
 }
 
 /// Sends SIGKILL through a pidfd to a child that is to be taken back.
-pub fn kill_now(pidfd: RawFd) {
+pub fn kill_now(pidfd: RawFd, pid: i32) {
     // Whoever has ended needs no end.
-    let _ = pidfd::signal(pidfd, libc::SIGKILL);
+    let _ = pidfd::signal(pidfd, pid, libc::SIGKILL);
 }
 
 /// Ends a child of which there is no pidfd, and waits for its end.

@@ -108,7 +108,7 @@ pub fn ask(spawner: &Spawner, wanted: Wanted<'_>, pids: &[i32], until_ns: u64) -
     }
     let late = told.len() < pids.len();
     if late {
-        child::kill_now(looker.pidfd.as_raw_fd());
+        child::kill_now(looker.pidfd.as_raw_fd(), looker.pid);
     }
     Some(Answers { told, killed: late.then_some(looker.pidfd) })
 }

@@ -17,19 +17,39 @@ pub(super) fn is_nobody(errno: i32) -> bool {
     matches!(errno, libc::ESRCH | libc::EINVAL | libc::ENOENT)
 }
 
-/// Whether this errno of [`open`] says that nobody may have pidfds: the kernel does not know them
+/// Whether this errno of [`open`] or [`signal`] says that nobody may have pidfds: the kernel does not know them
 /// (before 5.3), or a filter refuses them.
 pub(super) fn is_refused(errno: i32) -> bool {
     matches!(errno, libc::ENOSYS | libc::EPERM | libc::EACCES)
 }
 
-/// Sends a signal. That the process has ended is no error. Gives the errno of a refusal: EPERM,
-/// EINVAL, see pidfd_send_signal(2).
-pub fn signal(pidfd: RawFd, signal: i32) -> Result<(), i32> {
+/// Sends a signal to the process of a pidfd, whose number is `pid`: by that number where a filter
+/// refuses pidfd_send_signal(2) alone, so that the caller vouches for the number. That the process
+/// has ended is no error. Gives the errno of a refusal: EPERM, EINVAL, see pidfd_send_signal(2).
+pub fn signal(pidfd: RawFd, pid: i32, signal: i32) -> Result<(), i32> {
+    match send(pidfd, signal) {
+        Err(errno) if is_refused(errno) => by_number(pid, signal),
+        sent => sent,
+    }
+}
+
+/// Sends a signal through a pidfd and no other way. Gives the errno of a refusal.
+pub(super) fn send(pidfd: RawFd, signal: i32) -> Result<(), i32> {
     let no_info = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: a descriptor number and a signal's; a null siginfo is allowed.
     let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd, signal, no_info, 0) };
-    match if sent < 0 { errno() } else { 0 } {
+    told(sent < 0)
+}
+
+/// Sends a signal to whoever has this number, see kill(2). Gives the errno of a refusal.
+pub(super) fn by_number(pid: i32, signal: i32) -> Result<(), i32> {
+    // SAFETY: kill takes two numbers.
+    told(unsafe { libc::kill(pid, signal) } < 0)
+}
+
+/// What became of a signal: nobody to get it is no error.
+fn told(failed: bool) -> Result<(), i32> {
+    match if failed { errno() } else { 0 } {
         0 | libc::ESRCH => Ok(()),
         errno => Err(errno),
     }

@@ -344,8 +344,8 @@ fn read_some(path: &str, max_bytes: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A process pinned by a pidfd: signals go to it or to nobody. Where pidfd_open(2) is refused it is
-/// known by its number and its session, which are looked at before each signal.
+/// A process pinned by a pidfd: signals go to it or to nobody. Where pidfd_open(2) or
+/// pidfd_send_signal(2) is refused it is known by its number and its session, which are looked at before each signal.
 #[derive(Debug)]
 pub struct Target {
     pidfd: Option<OwnedFd>,
@@ -393,17 +393,16 @@ impl Target {
 
     /// Sends a signal, as [`pidfd::signal`] does.
     pub fn signal(&self, signal: i32) -> Result<(), i32> {
-        if let Some(pidfd) = self.fd() {
-            return pidfd::signal(pidfd, signal);
+        match self.fd().map(|pidfd| pidfd::send(pidfd, signal)) {
+            // A filter may refuse pidfd_send_signal(2) and nothing else.
+            Some(Err(errno)) if pidfd::is_refused(errno) => {}
+            Some(sent) => return sent,
+            None => {}
         }
         if session_of(self.pid) != Some(self.sid) {
             return Ok(());
         }
-        // SAFETY: kill takes two numbers.
-        match if unsafe { libc::kill(self.pid, signal) } < 0 { errno() } else { 0 } {
-            0 | libc::ESRCH => Ok(()),
-            errno => Err(errno),
-        }
+        pidfd::by_number(self.pid, signal)
     }
 }
 

@@ -130,6 +130,11 @@ impl RpcError {
         self
     }
 
+    /// Whether the operation failed for `reason`.
+    pub fn is(&self, reason: Reason) -> bool {
+        self.data.get("reason").is_some_and(|told| *told == json!(reason))
+    }
+
     /// -32000: the operation failed for `reason`.
     pub fn failed(reason: Reason, message: impl Into<String>) -> Self {
         Self::new(-32000, message.into()).with("reason", json!(reason))

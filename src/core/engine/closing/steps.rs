@@ -127,9 +127,7 @@ impl<F: Families> Engine<F> {
             self.look_at_background();
         } else if self.cx.clients.stdin.reader_gone {
             self.close(Cause::ReaderGone, None);
-        } else if self.cx.closing.is_none()
-            && (self.input_is_over() || self.only_the_reader_is_missing())
-        {
+        } else if self.cx.closing.is_none() && self.nothing_more_is_to_do() {
             let failed = self.cx.clients.stdin.input_failed;
             self.close(if failed { Cause::InputFailed } else { Cause::EndOfInput }, None);
         }
@@ -229,6 +227,18 @@ impl<F: Families> Engine<F> {
         }
     }
 
+    /// stdin has ended, and nothing is left to be done for it.
+    fn nothing_more_is_to_do(&mut self) -> bool {
+        if !self.cx.clients.stdin.input_ended {
+            return false;
+        }
+        self.make_way_for_the_line();
+        if let Some(until_ns) = self.unheard_ns() {
+            self.cx.deadlines.set(Owner::Closing, Some(until_ns));
+        }
+        self.input_is_over() || self.only_the_reader_is_missing()
+    }
+
     /// stdin has ended, all waits are over, and nothing but a reader that does not read keeps
     /// them from being answered: that reader has as long as the last flush.
     fn only_the_reader_is_missing(&mut self) -> bool {
@@ -261,8 +271,17 @@ impl<F: Families> Engine<F> {
             && stdin.input_ended
             && !stdin.lines.has_complete_line()
             && ((stdin.in_flight.is_empty() && stdin.in_line == 0) || stdin.leaves_at_end)
+            && (self.unheard_ns().is_none() || stdin.leaves_at_end)
             && self.cx.queues.touched.is_empty()
             && !(self.cx.config.on_eof == OnEof::Wait && self.has_live_session())
+    }
+
+    /// When the next command of a request of stdin without an id has had its time; `None`: none
+    /// runs that is left any.
+    fn unheard_ns(&self) -> Option<u64> {
+        let now_ns = self.cx.now_ns;
+        let running = self.sessions.iter().filter(|one| one.core.life.status().is_none());
+        running.filter_map(|one| one.core.unheard_until_ns).filter(|until| *until > now_ns).min()
     }
 
     /// Whether a session runs, or its exit is still to be told.

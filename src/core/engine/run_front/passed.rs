@@ -19,7 +19,7 @@ const STOPPED: u8 = b'T';
 /// Sends a signal to the command's leader. A refusal leaves the command as it is: so would kill(1).
 fn signal_leader(core: &Session, signal: i32) {
     if let Some(leader) = &core.pidfd {
-        let _ = pidfd::signal(leader.as_raw_fd(), signal);
+        let _ = pidfd::signal(leader.as_raw_fd(), core.facts.pid, signal);
     }
 }
 
