@@ -269,8 +269,8 @@ impl<F: Families> Engine<F> {
     }
 
     /// Opens a ticket for a request that is to wait for a session, and gives that session the wait
-    /// that `make` makes of the ticket. A request that is never answered has no wait; the end of stdin
-    /// lets its command run for as long as the wait would have lasted.
+    /// that `make` makes of the ticket. A request that is never answered has no wait; the end of
+    /// stdin lets its command run for as long as the wait would have lasted.
     pub fn wait_for(
         &mut self,
         call: &Call<'_>,

@@ -17,8 +17,8 @@ pub(super) fn is_nobody(errno: i32) -> bool {
     matches!(errno, libc::ESRCH | libc::EINVAL | libc::ENOENT)
 }
 
-/// Whether this errno of [`open`] or [`signal`] says that nobody may have pidfds: the kernel does not know them
-/// (before 5.3), or a filter refuses them.
+/// Whether this errno of [`open`] or [`signal`] says that nobody may have or use pidfds: the kernel
+/// does not know the call (before 5.3, or 5.1), or a filter refuses it.
 pub(super) fn is_refused(errno: i32) -> bool {
     matches!(errno, libc::ENOSYS | libc::EPERM | libc::EACCES)
 }

@@ -345,7 +345,8 @@ fn read_some(path: &str, max_bytes: usize) -> Option<Vec<u8>> {
 }
 
 /// A process pinned by a pidfd: signals go to it or to nobody. Where pidfd_open(2) or
-/// pidfd_send_signal(2) is refused it is known by its number and its session, which are looked at before each signal.
+/// pidfd_send_signal(2) is refused it is known by its number and its session, which are looked at
+/// before each signal.
 #[derive(Debug)]
 pub struct Target {
     pidfd: Option<OwnedFd>,
