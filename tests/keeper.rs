@@ -568,6 +568,8 @@ fn texts_and_ends_of_windows_say_what_the_log_that_they_name_lacks() {
     let text = shown["text"].as_str().expect("text");
     assert!(text.contains(".log (587895 bytes are missing from it)]"), "{text}");
     let unified = execd.run("seq 1 100000");
+    let footer = unified["footer"].as_str().expect("a footer");
+    assert!(footer.ends_with(".log (587895 bytes are missing from it)]"), "{footer}");
     let header = unified["header"].as_str().expect("a header");
     assert!(header.contains("the log ended at --log-max-bytes, without 587895 bytes"), "{header}");
     execd.result("bash", json!({"command": "seq 1 100000", "background": true}));

@@ -84,8 +84,28 @@ fn events_are_numbered_and_given_from_any_number_on() {
     let page = execd.result("events", json!({"after": 1, "max": 2}));
     assert_eq!(told(&page["events"]), ["2 2 killed timeout", "3 2 exited timeout"]);
     assert_eq!(page["next_after"], 3);
-    let none = execd.result("events", json!({"after": 900}));
+    let none = execd.result("events", json!({"after": 4}));
     assert_eq!((&none["events"], &none["next_after"]), (&json!([]), &json!(4)), "numbers go on");
+}
+
+/// Who came back to another execd was never told its first events, and waited through new ones.
+/// rule: protocol.md, Events: A number that was not given out yet stands for 0
+#[test]
+fn a_number_of_another_execd_leads_to_all_that_is_kept() {
+    let (mut execd, mut wire) = with_client(&[]);
+    let waits = execd.start_request("events", json!({"after": 900, "wait_ms": 300_000}));
+    execd.no_reply_yet(waits);
+    wire.result("exec_command", json!({"cmd": "exit 3", "yield_time_ms": 30_000}));
+    let page = execd.result_of(waits);
+    assert_eq!(
+        (told(&page["events"]), &page["next_after"]),
+        (vec!["1 1 exited -".into()], &json!(1))
+    );
+    for wait_ms in [0, 300_000] {
+        let page = execd.result("events", json!({"after": 2, "wait_ms": wait_ms}));
+        let expected = (vec!["1 1 exited -".to_owned()], &json!(1));
+        assert_eq!((told(&page["events"]), &page["next_after"]), expected);
+    }
 }
 
 /// rule: protocol.md, Events: With `wait_ms` it answers as soon as there is one; `cancel`, the time

@@ -656,6 +656,73 @@ fn a_log_that_was_deleted_is_a_gap_and_the_exit_is_still_told() {
     );
 }
 
+/// With `lines` all was a gap that the log lacked, although memory had it.
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn the_last_lines_that_a_log_lacks_are_those_of_memory() {
+    let mut execd = Execd::with(&["--log-max-bytes", "1000000"], &[]);
+    let id = session_of(&execd.open("seq 200000; exec sleep 1000"));
+    let all = 1_288_895;
+    eventually("all has come", || number(&read(&mut execd, id, json!({})), "total_bytes") == all);
+    let page = read(&mut execd, id, json!({"lines": 3}));
+    assert_eq!((text(&page), number(&page, "from")), ("199998\n199999\n200000\n", all - 21));
+    assert_absent(&page, &["gap"]);
+}
+
+/// The bytes before a page, which tell how it may begin, were taken from those of the largest page.
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn the_largest_page_reaches_the_end() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "seq 300000");
+    let total = 1_988_895;
+    for max_bytes in [1_048_573, 1_048_574, 1_048_575, 1_048_576] {
+        let page = read(&mut execd, id, json!({"max_bytes": max_bytes}));
+        assert_eq!((number(&page, "to"), &page["eof"]), (total, &json!(true)), "{max_bytes}");
+        assert!(text(&page).ends_with("\n300000\n"), "{max_bytes}");
+        let more = json!({"max_bytes": max_bytes, "view": "b64", "from": 100_000});
+        assert_eq!(exact(&read(&mut execd, id, more)).len(), max_bytes);
+    }
+}
+
+/// An empty page told 0, also of a log that had lost its beginning.
+/// rule: logs.md, Reading: `log_from` is the first byte that is left, `total_bytes` how many there
+///   were
+#[test]
+fn an_empty_page_says_from_where_on_the_log_is_kept() {
+    let mut execd = Execd::with(&["--log-keep-bytes", "1048576"], &[]);
+    let ended = run(&mut execd, "seq -f %07.0f 700000");
+    let live = session_of(&execd.open("seq -f %07.0f 700000; exec sleep 1000"));
+    eventually("all of it is logged", || {
+        let page = read(&mut execd, live, json!({"from": 0, "max_bytes": 4}));
+        let from = |id: u64, execd: &mut Execd| {
+            number(&read(execd, id, json!({"from": 0, "max_bytes": 4})), "log_from")
+        };
+        number(&page, "total_bytes") == 5_600_000
+            && from(live, &mut execd) == from(ended, &mut execd)
+    });
+    for id in [ended, live] {
+        let from = number(&read(&mut execd, id, json!({"from": 0})), "log_from");
+        assert!(from > 4_000_000, "{from}");
+        for more in [
+            json!({"from": 5_600_000}),
+            json!({"from": 99_999_999}),
+            json!({"from": 0, "to": 0}),
+            json!({"from": 77, "to": 77, "lines": 2}),
+        ] {
+            let page = read(&mut execd, id, more.clone());
+            assert_eq!((text(&page), number(&page, "log_from")), ("", from), "{id} {more}");
+            assert_absent(&page, &["gap"]);
+        }
+    }
+    let waits = begin(&mut execd, live, json!({"yield_time_ms": 60_000}));
+    execd.no_reply_yet(waits);
+    assert!(execd.cancel(waits));
+    assert!(number(&execd.result_of(waits), "log_from") > 4_000_000);
+}
+
 /// rule: logs.md, Reading: Without logs (`--no-log`) there is what memory has
 #[test]
 fn without_a_log_there_is_what_memory_has() {

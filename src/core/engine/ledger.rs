@@ -159,7 +159,8 @@ impl<F: Families> Cx<F> {
         // Of a log with trouble the trouble says why its beginning is gone.
         let trimmed = log_from > 0 && trouble.is_none();
         if trimmed && !std::mem::replace(&mut core.noted.log_trimmed, true) {
-            said.push(format!("its log has lost its beginning: bytes {log_from}– are kept"));
+            // From where on it is kept changes with each step: log_from of later replies has it.
+            said.push("its log has lost its beginning".to_owned());
         }
         for text in said {
             let event = self.event_of(core, What::LogTrouble).map(|mut event| {
@@ -255,8 +256,7 @@ impl<F: Families> Cx<F> {
 
     fn page_of(&self, events: Vec<Event>, after: u64) -> Page {
         let ledger = &self.events.ledger;
-        let next_after = events.last().map_or(after.min(ledger.last()), |event| event.n);
-        // Nobody misses what was before the first number.
+        let next_after = events.last().map_or(after, |event| event.n);
         let lost = ledger.lost(after);
         Page { events, next_after, oldest: ledger.oldest(), lost, text: String::new() }
     }
@@ -303,7 +303,11 @@ impl<F: Families> Engine<F> {
     /// Answers a request for the events behind a number, or lets it wait for the next one,
     /// `wait_ms` at most.
     pub fn ask_events(&mut self, call: &Call<'_>, after: u64, max: usize, wait_ms: u64) -> Answer {
-        let there = self.cx.events.ledger.last() > after;
+        let last = self.cx.events.ledger.last();
+        // A number that was not given out yet is another execd's: whoever knows it knows nothing of
+        // this one.
+        let after = if after > last { 0 } else { after };
+        let there = last > after;
         if there || wait_ms == 0 || self.cx.closes_for(call.client) {
             // Without an id nothing is told.
             let page = match call.id {

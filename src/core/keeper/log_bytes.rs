@@ -2,7 +2,7 @@
 //! which many small parts that lie close together are read.
 
 use crate::limits::{
-    LOG_KEEP_STEPS, LOG_META_BYTES, LOG_PAGE_READ_BYTES, LOG_PAGE_READS_MAX, LOG_RANGE_MAX_BYTES,
+    LOG_KEEP_STEPS, LOG_META_BYTES, LOG_PAGE_READ_BYTES, LOG_PAGE_READS_MAX, LOG_RANGE_ANSWER_BYTES,
 };
 use crate::pure::buffer::bound::segment_name;
 use crate::sys::index_files::PlacedFile;
@@ -176,5 +176,5 @@ impl<'a> LogBytes<'a> {
 
 const _: () = {
     // A part of one run is read with room to spare.
-    assert!(LOG_PAGE_READS_MAX as u64 * LOG_PAGE_READ_BYTES as u64 > 4 * LOG_RANGE_MAX_BYTES);
+    assert!(LOG_PAGE_READS_MAX as u64 * LOG_PAGE_READ_BYTES as u64 > 4 * LOG_RANGE_ANSWER_BYTES);
 };

@@ -8,7 +8,7 @@ use super::blocks::Blocks;
 use super::index::Index;
 use super::log_bytes::{Got, Layout, LogBytes};
 pub use super::range_record::{Head, Wanted};
-use crate::limits::LOG_RANGE_MAX_BYTES;
+use crate::limits::LOG_RANGE_ANSWER_BYTES;
 use crate::pure::buffer::log_index::{Marks, Run};
 use crate::pure::buffer::source::Source;
 use crate::sys::io::ENOENT;
@@ -107,7 +107,7 @@ impl Reader<'_> {
         let total = wanted.total.unwrap_or(known_total);
         let from = begins(wanted.from, total);
         let to = wanted.to.min(total);
-        let max_bytes = wanted.max_bytes.min(LOG_RANGE_MAX_BYTES);
+        let max_bytes = wanted.max_bytes.min(LOG_RANGE_ANSWER_BYTES);
         let mut range = self.part(&Asked { only: wanted.only, from, to, max_bytes })?;
         let log_from = self.blocks.output_at(self.layout.kept_from, wanted.only)?;
         // What lies behind the end of a log that has ended was lost as well.

@@ -18,7 +18,7 @@ pub struct Wanted {
     pub from: i64,
     /// The end of what is asked for; `u64::MAX` is the end of the output.
     pub to: u64,
-    /// Bytes at most, and never more than `LOG_RANGE_MAX_BYTES`.
+    /// Bytes at most, and never more than `LOG_RANGE_ANSWER_BYTES`.
     pub max_bytes: u64,
     /// How many bytes the output has by now, as far as that is known.
     pub total: Option<u64>,

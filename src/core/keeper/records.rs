@@ -1,7 +1,7 @@
 //! Records of fixed size: the keeper's acknowledgements and the guard's table (layouts and
 //! the books they keep: frames.rs). Bytes in, values out, no I/O.
 
-use crate::limits::LOG_RANGE_MAX_BYTES;
+use crate::limits::LOG_RANGE_ANSWER_BYTES;
 
 /// Bytes of one acknowledgement; below PIPE_BUF, so a record is never cut by another writer.
 pub const ACK_BYTES: usize = 64;
@@ -19,7 +19,7 @@ const GUARD_ADD: u8 = 1;
 const GUARD_REMOVE: u8 = 2;
 const GUARD_GOODBYE: u8 = 3;
 /// Most bytes behind an acknowledgement: those of a range, its head and the byte in front of it.
-const BEHIND_MAX_BYTES: u64 = LOG_RANGE_MAX_BYTES + RANGE_HEAD_BYTES as u64 + 1;
+const BEHIND_MAX_BYTES: u64 = LOG_RANGE_ANSWER_BYTES + RANGE_HEAD_BYTES as u64 + 1;
 
 /// In an added record: a run of pi.
 const FLAG_WHOLE: u8 = 1;

@@ -67,6 +67,9 @@ pub const LOG_PAGE_READS_MAX: usize = 256;
 pub const LOG_META_BYTES: usize = 4096;
 /// Most bytes of one part of a session's output that is read from its log.
 pub const LOG_RANGE_MAX_BYTES: u64 = 1024 * 1024;
+/// Most bytes of one answer of the log writer: those of a part, and the few before it that tell how
+/// it may begin.
+pub const LOG_RANGE_ANSWER_BYTES: u64 = LOG_RANGE_MAX_BYTES + super::LOG_PAGE_LOOKBACK_BYTES;
 /// Bytes of the line of facts beside a log: it lies in one block of the disk, so that it is written
 /// whole or not at all, and an end that takes the place of a start needs no more room.
 pub const LOG_FACTS_BYTES: usize = 4_000;

@@ -1,6 +1,6 @@
 //! What a call of read_output wants.
 
-use crate::limits::{LOG_PAGE_LOOKBACK_BYTES, LOG_RANGE_MAX_BYTES};
+use crate::limits::LOG_RANGE_MAX_BYTES;
 use crate::pure::text::page::Shown;
 use crate::pure::until::TextWatch;
 use crate::session::output::Source;
@@ -52,7 +52,7 @@ impl Ask {
             Begin::Last => back(self.most),
         };
         // Lines are told from one piece that is read at once, with the bytes in front of it.
-        let piece = self.most.min(LOG_RANGE_MAX_BYTES - LOG_PAGE_LOOKBACK_BYTES);
+        let piece = self.most.min(LOG_RANGE_MAX_BYTES);
         let from = if self.lines.is_some() { from.max(back(piece)) } else { from };
         (from, to.max(from))
     }

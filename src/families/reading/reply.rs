@@ -28,7 +28,8 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<(u64, u64)>,
     pub eof: bool,
-    pub log_from: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_from: Option<u64>,
     pub total_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -195,8 +196,11 @@ pub fn read(engine: &mut Engine, plan: &Plan) -> Read {
             begins == 0 || begins + LOG_PAGE_LOOKBACK_BYTES <= from
         });
     let most = ask.most;
+    // Of an empty page the log alone may know from where on it has the output.
+    let knows_from = whole && engine.cx.keeper.status(ask.id).is_some();
+    let asks_log = if from < to { !in_memory } else { total > 0 && !knows_from };
     let part = match log {
-        Some(name) if from < to && !in_memory => {
+        Some(name) if asks_log => {
             let (only, lines) = (ask.source.filter(|_| !whole), ask.lines);
             return Read::Part(PartSpec { name, only, from, to, most, lines, total });
         }
@@ -221,7 +225,7 @@ fn or_tape(engine: &Engine, ask: &Ask, part: Part, (from, to): (u64, u64)) -> Pa
     let begins = core.tail.starts_at().max(from);
     let lacks = part.gap.is_some() || part.bytes.is_empty();
     let further = part.bytes.is_empty() || begins < part.from;
-    if !lacks || !further || begins >= to || ask.lines.is_some() {
+    if !lacks || !further || begins >= to {
         return part;
     }
     let (bytes, starts_at) = kept(engine, ask, true);
@@ -250,10 +254,15 @@ pub fn of_part(engine: &mut Engine, plan: &Plan, part: Part) -> Report {
     report.from = part.from + skipped + begins as u64;
     report.to = part.from + skipped + ends as u64;
     report.next_offset = report.to;
-    report.gap = part.gap;
+    // Where all lines that are asked for were found, what is lost before them was not asked for.
+    let has_lines = ask.lines.is_some_and(|lines| page::last_lines(&part.bytes, lines) > 0);
+    report.gap = part.gap.filter(|_| !has_lines);
     report.eof = over && report.to >= total;
-    report.log_from = part.log_from.max(log_from(&engine.cx, ask.id));
-    if total > 0 && report.log_from >= total && over {
+    // Its books count the bytes of both streams.
+    let noted = if whole { log_from(&engine.cx, ask.id) } else { 0 };
+    let log_from = part.log_from.max(noted);
+    report.log_from = Some(log_from);
+    if total > 0 && log_from >= total && over {
         // Nothing of it is left.
         report.log_path = None;
     }
@@ -294,11 +303,12 @@ fn log_from(cx: &Cx, id: SessionId) -> u64 {
 
 /// The answer of a request that reads nothing, for its wait has ended early.
 pub fn nothing(engine: &mut Engine, plan: &Plan) -> Report {
-    let Known { report, .. } = known(engine, &plan.ask);
+    let Known { report, whole, .. } = known(engine, &plan.ask);
     let (from, _) = plan.ask.span(report.total_bytes);
     let (from, to, next_offset, wait) = (from, from, from, plan.told.clone());
     let (text, exact) = (Some(String::new()), plan.ask.shown == Shown::Exact);
     let (text, data_b64) = if exact { (None, text) } else { (text, None) };
-    let log_from = log_from(&engine.cx, plan.ask.id);
+    // Of one stream of two the log alone knows it.
+    let log_from = whole.then(|| log_from(&engine.cx, plan.ask.id));
     Report { from, to, next_offset, wait, text, data_b64, log_from, ..report }
 }

@@ -196,8 +196,8 @@ fn take_text(core: &mut Session, wait: &Wait, takes: bool, log: Option<&str>, cx
 fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut Cx) -> ExecReport {
     let log = cx.log_status(core).unwrap_or_else(LogStatus::whole);
     let log_from = log.from();
-    let text = take_text(core, wait, takes, log.in_footer().as_deref(), cx);
     let exited = why == Why::Completed;
+    let text = take_text(core, wait, takes, log.in_footer(exited).as_deref(), cx);
     let doing = (!exited).then(|| StateReport::from(&cx.doing(core)));
     let note = stuck(core, wait, why).or_else(|| note(core, exited, cx));
     let note = joined([note, wait.note.clone(), None]);
@@ -309,7 +309,7 @@ fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
     let log = cx.log_status(core).unwrap_or_else(LogStatus::whole);
     let gone = why == Why::Completed;
     let log_from = log.from();
-    let text = take_text(core, wait, takes && gone, log.in_footer().as_deref(), cx);
+    let text = take_text(core, wait, takes && gone, log.in_footer(gone).as_deref(), cx);
     let (exit_code, signal) = status_fields(core.status());
     let ending = core.ending.as_ref();
     let survivors = ending.filter(|ending| ending.over() && !gone).map(Ending::survivors);

@@ -133,7 +133,8 @@ fn learn(core: &mut Session, at: usize, cx: &mut Cx) {
 
 /// Tells the output of a session that no call has told, in at most about `most` bytes.
 pub fn tell_view(core: &mut Session, most: usize, cx: &mut Cx) -> Text {
-    let log_path = cx.keeper.status(core.id).and_then(|log| log.in_footer());
+    let over = core.life.finished();
+    let log_path = cx.keeper.status(core.id).and_then(|log| log.in_footer(over));
     cx.text_bytes += core.view.retained_bytes();
     let limits = cx.config.text;
     let limits = TextLimits { max_bytes: limits.max_bytes.min(most), ..limits };

@@ -63,6 +63,8 @@ pub struct Log {
     unwritten: bool,
     /// The latest trouble, told in each reply from then on.
     trouble: Option<String>,
+    /// The trouble before the keeper was gone.
+    trouble_before: Option<String>,
     /// Whether the log is on the link's list of logs to send for.
     pub busy: bool,
     /// The facts beside the log.
@@ -125,6 +127,11 @@ fn with_missing(text: String, missing: u64) -> String {
     }
 }
 
+/// A path, and what is said of its file.
+fn beside(path: &str, said: Option<String>) -> String {
+    said.map_or_else(|| path.to_owned(), |said| format!("{path} ({said})"))
+}
+
 impl LogStatus {
     /// What is said where nothing is logged: nothing of the output is missing.
     pub fn whole() -> Self {
@@ -145,16 +152,14 @@ impl LogStatus {
         Some(format!("bytes {from}–{total} of {total} kept: execd log {log} --from {from}"))
     }
 
-    /// The path as a footer has it: with what is kept, where that is not all.
-    pub fn in_footer(&self) -> Option<String> {
-        let path = self.path.clone()?;
-        Some(self.kept().map_or_else(|| path.clone(), |kept| format!("{path} ({kept})")))
+    /// The path as a footer has it: with what is kept and what it lacks, where that is not all.
+    /// `over`: all output has come.
+    pub fn in_footer(&self, over: bool) -> Option<String> {
+        Some(beside(self.path.as_deref()?, self.gaps(over)))
     }
 
-    /// The path as texts for models and people name it: with what it lacks, and a word where it
-    /// has become very large. `over`: all output has come; before, every log has more to get.
-    pub fn shown(&self, over: bool) -> Option<String> {
-        let path = self.path.as_deref()?;
+    /// What it has lost and what it lacks.
+    fn gaps(&self, over: bool) -> Option<String> {
         let lacks = match self.missing {
             0 if self.complete => None,
             0 if self.unwritten => Some("the log writer is gone: it may lack some".to_owned()),
@@ -164,12 +169,17 @@ impl LogStatus {
             1 => Some("1 byte is missing from it".to_owned()),
             missing => Some(format!("{missing} bytes are missing from it")),
         };
-        let kept = self.kept();
-        let said = match (kept, lacks) {
+        match (self.kept(), lacks) {
             (Some(kept), Some(lacks)) => Some(format!("{kept}; {lacks}")),
-            (kept, lacks) => kept.or(lacks).or_else(|| self.warning()),
-        };
-        Some(said.map_or_else(|| path.to_owned(), |said| format!("{path} ({said})")))
+            (kept, lacks) => kept.or(lacks),
+        }
+    }
+
+    /// The path as texts for models and people name it: with what it lacks, and a word where it
+    /// has become very large. `over`: all output has come; before, every log has more to get.
+    pub fn shown(&self, over: bool) -> Option<String> {
+        let said = self.gaps(over).or_else(|| self.warning());
+        Some(beside(self.path.as_deref()?, said))
     }
 
     /// What a reply warns of: a log that nothing bounds, or that ended at a bound.
@@ -228,6 +238,7 @@ impl Log {
             failing: false,
             unwritten: false,
             trouble: None,
+            trouble_before: None,
             busy: false,
             facts: Facts::default(),
         }
@@ -279,9 +290,14 @@ impl Log {
     pub fn acknowledge(&mut self, ack: &Ack) {
         match ack.kind {
             AckKind::Opened => {
+                let before = self.trouble_before.take();
+                let lost_no_more = ack.missing == self.missing || (self.truncated && ack.truncated);
                 if ack.named && ack.missing == 0 {
                     // A new keeper found the file whole: nothing was lost after all.
                     self.trouble = None;
+                } else if ack.named && self.unwritten && lost_no_more {
+                    // What is missing was missing before the last keeper was gone.
+                    self.trouble = before;
                 }
             }
             AckKind::Synced => self.synced = self.synced.max(Some(ack.token)),
@@ -312,9 +328,10 @@ impl Log {
         }
     }
 
-    /// What went wrong, as a writer has told it.
-    pub fn told_trouble(&self) -> Option<&str> {
-        self.trouble.as_deref().filter(|_| !self.unwritten)
+    /// What went wrong, as a writer has told it, and the first byte of the output that the log
+    /// still has; `None` while there is no writer, for the next one looks at the log first.
+    pub fn news(&self) -> Option<(Option<&str>, u64)> {
+        (!self.unwritten).then_some((self.trouble.as_deref(), self.from_output))
     }
 
     /// The keeper is gone: what waited is given up and counted by the next one.
@@ -324,7 +341,9 @@ impl Log {
         self.sync_sent = None;
         self.synced = None;
         self.failing = true;
-        self.unwritten = true;
+        if !std::mem::replace(&mut self.unwritten, true) {
+            self.trouble_before = self.trouble.take();
+        }
         self.trouble = Some("log write failed: the log writer is gone".to_owned());
     }
 
@@ -398,6 +417,40 @@ mod tests {
         let failure = "log write failed: ENOSPC: No space left on device; \
                        5 bytes of the output are missing from the log";
         assert_eq!(status.failure.as_deref(), Some(failure));
+    }
+
+    /// The death of its writer was told as the cause, and as a beginning that was lost.
+    /// rule: architecture.md, The keeper: Log trouble: the session goes on, missing bytes are
+    ///   counted, each reply says so
+    #[test]
+    fn a_writer_that_dies_is_not_blamed_for_what_was_missing_before() {
+        let mut log = Log::new("a".into());
+        log.acknowledge(&ack(AckKind::Opened, 0));
+        let deleted = Ack {
+            errno: 2,
+            missing: 4,
+            from_output: 4,
+            named: false,
+            failing: true,
+            ..ack(AckKind::Trouble, 0)
+        };
+        log.acknowledge(&deleted);
+        let trouble = "log write failed: ENOENT: No such file or directory";
+        assert_eq!(log.news(), Some((Some(trouble), 4)));
+        for _ in 0..2 {
+            log.keeper_lost();
+            assert_eq!(log.news(), None, "nobody has looked at the log yet");
+        }
+        let again = |missing| Ack { missing, from_output: 4, ..ack(AckKind::Opened, 0) };
+        log.acknowledge(&again(4));
+        assert_eq!(log.news(), Some((Some(trouble), 4)));
+        log.keeper_lost();
+        log.acknowledge(&again(7));
+        let gone = "log write failed: the log writer is gone";
+        assert_eq!(log.news(), Some((Some(gone), 4)));
+        log.keeper_lost();
+        log.acknowledge(&again(7));
+        assert_eq!(log.news(), Some((Some(gone), 4)), "it was told");
     }
 
     /// rule: unified-exec.md, Logs: It exists when the first reply or notification that names it is

@@ -17,8 +17,7 @@ impl KeeperLink {
     /// What has gone wrong with a log, as its writer has told it, and the first byte of the output
     /// that it still has.
     pub(in crate::engine) fn log_news(&self, id: SessionId) -> Option<(Option<&str>, u64)> {
-        let log = self.logs.get(&id)?;
-        Some((log.told_trouble(), log.from_output))
+        self.logs.get(&id)?.news()
     }
 }
 
