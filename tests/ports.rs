@@ -320,15 +320,16 @@ fn a_port_that_can_still_come_is_waited_for() {
     let shared = execd
         .exec(with_until("exec python3 listener.py 127.0.0.1 0 shared", json!({"port": "any"})));
     let waits: Vec<u64> = [
-        json!({"port": at(&held), "text": "never"}),
-        json!({"port": at(&beside)}),
-        json!({"port": shared["wait"]["port"]}),
+        json!({"until": {"port": at(&held), "text": "never"}}),
+        json!({"until": {"port": at(&beside)}}),
+        json!({"until": {"port": shared["wait"]["port"]}}),
+        // That a mark of failure can't come ended the wait as impossible.
+        json!({"stop": {"port": at(&held)}}),
     ]
     .into_iter()
-    .map(|until| {
-        let params = json!({"cmd": "sleep 600", "until": until, "yield_time_ms": 5_000,
-            "on_impossible": "answer"});
-        execd.start_request("exec_command", params)
+    .map(|conditions| {
+        let params = json!({"cmd": "sleep 600", "yield_time_ms": 5_000, "on_impossible": "answer"});
+        execd.start_request("exec_command", merged(params, conditions))
     })
     .collect();
     for wait in waits {

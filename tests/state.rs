@@ -365,6 +365,23 @@ fn until_input_ends_when_the_program_asks() {
     assert_eq!(reply["wait"]["why"], why, "{reply}");
 }
 
+/// A `stop` that could not come true ended a wait for the exit as impossible, while the command
+/// was at work.
+/// rule: waits.md, Impossible: A `stop` that can't come true ends no wait
+#[test]
+fn a_stop_that_can_not_come_true_ends_no_wait() {
+    let mut execd = Execd::start();
+    let built = json!({"cmd": "sleep 0.3; echo built", "stdin": "null", "stop": {"input": true},
+        "yield_time_ms": 60_000, "on_impossible": "answer"});
+    let reply = execd.result("exec_command", built);
+    assert_eq!(reply["wait"]["outcome"], "exited", "{reply}");
+    assert_eq!(reply["output"], "built\n", "{reply}");
+    let until = json!({"cmd": "sleep 600", "stdin": "null", "until": {"input": true},
+        "stop": {"text": "error"}, "yield_time_ms": 60_000, "on_impossible": "answer"});
+    let reply = execd.result("exec_command", until);
+    assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+}
+
 /// A poll of a session of half a minute, with `more` params.
 fn polled(execd: &mut Execd, more: Value) -> Value {
     let params = json!({

@@ -23,8 +23,9 @@ enum Whose {
     Nobody,
 }
 
-/// Why none of the ports that a wait is for can come. None: one can, or that is not certain, or
-/// the wait is for something else too.
+/// Why none of the ports that `until` of a wait names can come. None: one can, or that is not
+/// certain, or `until` names something else too, or there is none: a `stop` that can't come true
+/// is no reason to end a wait.
 pub fn why_none<F: Families>(
     core: &Session,
     wait: &mut Wait,
@@ -32,9 +33,9 @@ pub fn why_none<F: Families>(
     cx: &mut Cx<F>,
 ) -> Option<String> {
     let asked = wait.asked.as_mut()?;
-    let more = asked.conditions().any(|(_, one)| one.has_more_than_ports());
-    let ports: Vec<PortWanted> =
-        asked.conditions().flat_map(|(_, one)| one.ports().collect::<Vec<_>>()).collect();
+    let until = asked.until.as_ref()?;
+    let more = until.has_more_than_ports();
+    let ports: Vec<PortWanted> = until.ports().collect();
     let state = asked.ports.as_deref_mut()?;
     let held = if more { None } else { held(&ports, looked) };
     let Some(by) = held else {

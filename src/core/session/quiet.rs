@@ -125,7 +125,8 @@ impl Session {
         self.note_move(now_ns);
     }
 
-    /// A session without stdin never waits for input: who asks for that alone is told.
+    /// A session without stdin never waits for input: who asks for that alone is told. A `stop`
+    /// that can't come true is no reason to end a wait: what is waited for still comes.
     fn refuse_input_of_nobody(&mut self) {
         if self.facts.tty || !(self.input.is_null() || self.input.is_closed()) {
             return;
@@ -134,8 +135,8 @@ impl Session {
         for wait in
             self.waits.iter_mut().filter(|one| one.answers_impossible && one.ends_by_doing())
         {
-            let asked = wait.asked.as_ref();
-            if asked.is_some_and(|asked| asked.conditions().all(|(_, one)| is_only_input(one))) {
+            let until = wait.asked.as_ref().and_then(|asked| asked.until.as_ref());
+            if until.is_some_and(|until| is_only_input(until)) {
                 let why = format!("its stdin is {what}: no input is ever waited for");
                 wait.outcome = Some(Box::new(Outcome::impossible(why)));
             }

@@ -45,8 +45,8 @@ fn fields_of_until_are_read_as_they_are_written() {
     assert_eq!(until(r#"{"http":{"path":"/"}}"#).http.as_ref().unwrap().status, (200, 399));
     assert_eq!(until(r#"{"http":{"path":"/","status":404}}"#).http.as_ref().unwrap().status.1, 404);
     assert_eq!(until(r#"{"input":true}"#).input, Some(InputWanted::Any));
-    assert_eq!(until(r#"{"idle_ms":0}"#).idle_ms, Some(1));
-    assert_eq!(until(r#"{"idle_ms":1e12}"#).idle_ms, Some(3_600_000));
+    assert_eq!(until(r#"{"idle_ms":1}"#).idle_ms, Some(1));
+    assert_eq!(until(r#"{"idle_ms":36e5}"#).idle_ms, Some(3_600_000));
     let camel = r#"{"idleMs":7,"idleCpu":true,"treeExit":true}"#;
     let (none, stop) = taken(None, Some(camel), Spelling::Camel).expect("camelCase");
     let stop = stop.expect("camelCase");
@@ -66,6 +66,9 @@ fn what_cannot_be_waited_for_is_refused_by_its_path() {
         (r#"{"count":1}"#, "until.count", "goes with text or regex"),
         (r#"{"tree_exit":false}"#, "until", "names nothing"),
         (r#"{"idle_cpu":true}"#, "until.idle_cpu", "goes with idle_ms"),
+        (r#"{"idle_ms":0}"#, "until.idle_ms", "must be from 1 to 3600000, not 0"),
+        (r#"{"idle_ms":-4}"#, "until.idle_ms", "must be from 1 to 3600000, not -4"),
+        (r#"{"idle_ms":3600001}"#, "until.idle_ms", "must be from 1 to 3600000, not 3600001"),
         ("[]", "until", "until must be an object, not []"),
         ("null", "until", "until must be an object, not null"),
         (r#"{"foo":1}"#, "until.foo", "until.foo: unknown param; until takes text, regex"),

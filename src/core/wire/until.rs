@@ -149,7 +149,7 @@ impl<'a> Reading<'a> {
         let mut patterns = self.patterns("text", Pattern::text)?;
         patterns.append(&mut self.patterns("regex", Pattern::regex)?);
         let count = self.count(patterns.is_empty())?;
-        let idle = self.integer(idle_ms);
+        let idle = self.in_range(idle_ms, UNTIL_IDLE_RANGE_MS)?;
         let idle_cpu_counts = idle.is_some() && !self.fields.is_true(idle_cpu);
         let needs_proc = ["port", "http", "input"].into_iter().find(|name| self.has(name));
         let needs_proc = needs_proc.or(idle_cpu_counts.then_some(idle_ms));
@@ -168,7 +168,7 @@ impl<'a> Reading<'a> {
             port: self.fields.get("port").and_then(|raw| wanted::port(raw.get())),
             http: self.http()?,
             input: self.fields.get("input").and_then(|raw| wanted::input(raw.get())),
-            idle_ms: idle.map(|ms| ms.clamped(UNTIL_IDLE_RANGE_MS.0, UNTIL_IDLE_RANGE_MS.1)),
+            idle_ms: idle,
             idle_cpu: self.fields.is_true(idle_cpu),
             tree_exit: self.fields.is_true(tree_exit),
         };
@@ -206,19 +206,24 @@ impl<'a> Reading<'a> {
         serde_json::from_str(self.fields.get(field)?.get()).ok()
     }
 
-    fn count(&self, no_patterns: bool) -> Result<u32, RpcError> {
-        let Some(count) = self.integer("count") else { return Ok(1) };
-        if no_patterns {
-            return Err(self.wrong("count", "goes with text or regex, which are not there"));
-        }
-        let in_range = u64::try_from(count.0).is_ok_and(|n| (1..=UNTIL_COUNT_MAX).contains(&n));
-        match u32::try_from(count.0) {
-            Ok(count) if in_range => Ok(count),
+    /// A whole number from `low` to `high`, where the field is there.
+    fn in_range(&self, field: &str, (low, high): (u64, u64)) -> Result<Option<u64>, RpcError> {
+        let Some(given) = self.integer(field) else { return Ok(None) };
+        match u64::try_from(given.0) {
+            Ok(number) if (low..=high).contains(&number) => Ok(Some(number)),
             _ => {
-                let what = format!("must be from 1 to {UNTIL_COUNT_MAX}, not {}", count.0);
-                Err(self.wrong("count", &what))
+                let what = format!("must be from {low} to {high}, not {}", given.0);
+                Err(self.wrong(field, &what))
             }
         }
+    }
+
+    fn count(&self, no_patterns: bool) -> Result<u32, RpcError> {
+        if no_patterns && self.has("count") {
+            return Err(self.wrong("count", "goes with text or regex, which are not there"));
+        }
+        let count = self.in_range("count", (1, UNTIL_COUNT_MAX))?.unwrap_or(1);
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
     fn patterns(

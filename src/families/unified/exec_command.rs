@@ -18,6 +18,7 @@ use crate::pure::text::utf8::floor_boundary;
 use crate::session::asked::Asked;
 use crate::session::report::ExecReport;
 use crate::session::wait::{Progress, Wait, WaitKind};
+use crate::session::wait_report::WaitReport;
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, RpcError};
 
@@ -150,6 +151,12 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Ok(id) => id,
         Err(failure) => {
             let mut report = failed(engine, &spec, yield_time_ms, failure);
+            report.wait = asks.then(|| WaitReport {
+                outcome: "exited",
+                line: "exited".to_owned(),
+                effective_timeout_ms: Some(yield_time_ms),
+                ..WaitReport::default()
+            });
             report.events = engine.cx.answer_tells(call, &[], params.events);
             let compact = super::is_compact(params.header.as_deref());
             report.write_header(super::header_style(compact, &engine.cx));

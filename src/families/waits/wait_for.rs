@@ -194,6 +194,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let mut group = Group::new(params.mode(), params.take.unwrap_or(true), &ids, timeout_ms);
     group.tells_events = params.events;
     group.note = unified::clamp_note("timeout_ms", params.timeout_ms, timeout_ms);
+    if ids.is_empty() {
+        group.note = Some("no session runs: there was nothing to wait for".to_owned());
+    }
     group.compact = unified::is_compact(params.header.as_deref());
     let mut there = Vec::new();
     for id in ids {
