@@ -64,8 +64,8 @@ pub struct RunFront {
     /// nothing is waited for no longer than the last flush takes then, as if the command itself
     /// had been writing to that reader.
     asked_to_end: Option<i32>,
-    /// The signals that it has got from us, or from our terminal with us.
-    passed: Vec<i32>,
+    /// The signals that keys of our terminal have sent to it and to us, each once.
+    keys: Vec<i32>,
     /// The signal that has ended it, where no timeout has.
     died_of: Option<i32>,
     /// How it ended.

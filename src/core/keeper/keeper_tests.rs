@@ -6,7 +6,7 @@ use super::frames::{
     push_open, push_read_range, push_sync,
 };
 use super::*;
-use crate::limits::LOG_FRAME_BYTES;
+use crate::limits::{LOG_FRAME_BYTES, LOG_RANGE_ANSWER_BYTES};
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::source::Source;
 use crate::sys::io::ENOENT;
@@ -87,7 +87,8 @@ fn a_range_comes_with_what_was_handed_over_before_it() {
         let wanted = Part { only, from, to, max_bytes, total };
         ReadRange { token, wanted, name: "a".to_owned() }
     };
-    let wanted = [(0, 10, 0, 10), (7, 9, 7, 9), (-8, 100, 1_999_992, 8), (1, 1 << 50, 1, 1 << 20)];
+    let all = (1, 1 << 50, 1, LOG_RANGE_ANSWER_BYTES);
+    let wanted = [(0, 10, 0, 10), (7, 9, 7, 9), (-8, 100, 1_999_992, 8), all];
     for (token, &(from, most, _, _)) in wanted.iter().enumerate() {
         push_read_range(&mut out, &asked(token as u64, from, most));
     }

@@ -58,9 +58,9 @@ impl<F: Families> Engine<F> {
         let Some(front) = &mut cx.front else { return false };
         let ends = [SIGTERM, SIGINT, SIGHUP].contains(&signal);
         let told_both = came.by_kernel && !front.feeds_terminal;
-        if told_both && !front.passed.contains(&signal) {
+        if told_both && !front.keys.contains(&signal) {
             // The command may have died of it before execd has read it.
-            front.passed.push(signal);
+            front.keys.push(signal);
         }
         if cx.closing.is_some() {
             // What asks for no end does not hurry it either.
@@ -88,9 +88,6 @@ impl<F: Families> Engine<F> {
             return true;
         }
         let core = &mut entry.core;
-        if !front.passed.contains(&signal) {
-            front.passed.push(signal);
-        }
         match signal {
             SIGINT => {
                 let (count, last_ns) = front.interrupts;

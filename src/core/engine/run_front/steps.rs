@@ -96,7 +96,7 @@ impl<F: Families> Engine<F> {
             interrupts: (0, 0),
             asked_to_end: None,
             report: None,
-            passed: vec![],
+            keys: vec![],
             died_of: None,
             kept: None,
         });
@@ -214,11 +214,11 @@ impl<F: Families> Engine<F> {
         Some(report)
     }
 
-    /// The signal that has ended the command in front, where execd has passed it on, or a key of
-    /// our terminal has sent it to both.
+    /// The signal that has ended the command in front, where a key of our terminal has sent it to
+    /// both.
     pub fn front_died_of(&self) -> Option<i32> {
         let front = self.cx.front.as_ref()?;
-        front.died_of.filter(|signal| front.passed.contains(signal))
+        front.died_of.filter(|signal| front.keys.contains(signal))
     }
 
     /// The command in front has ended, and others hold its output or are in its session: what is
