@@ -474,12 +474,16 @@ fn root_lists_the_sessions_of_all_users() {
     let flags = ["--socket", &*socket, "--no-log"];
     let mut execd = Setup::behind(&wrapper, &flags).unwatched().start();
     let session = session_of(&execd.open("exec sleep 1000"));
-    // Others that run on this machine may say something on stderr.
-    let (_, list, _) = said(dir.path(), &["ls", "--all-users", "--json"]);
-    let rows: Value = serde_json::from_str(&list).expect("JSON");
-    let row = rows.as_array().expect("rows").iter().find(|row| row["socket"] == *socket);
-    let row = row.unwrap_or_else(|| panic!("{socket}: {list}"));
-    assert_eq!((&row["uid"], &row["session_id"]), (&json!(OWNER), &json!(session)));
+    // Others that run on this machine may say something on stderr, and take the time of all.
+    eventually("its row is listed", || {
+        let (_, list, _) = said(dir.path(), &["ls", "--all-users", "--json"]);
+        let rows: Value = serde_json::from_str(&list).expect("JSON");
+        let is_its = |row: &&Value| row["socket"] == *socket;
+        rows.as_array().expect("rows").iter().find(is_its).is_some_and(|row| {
+            assert_eq!((&row["uid"], &row["session_id"]), (&json!(OWNER), &json!(session)));
+            true
+        })
+    });
     let (_, table, _) = said(dir.path(), &["ls", "--all-users"]);
     assert!(table.contains(&format!("{} of uid {OWNER}", execd.pid())), "{table}");
     let (_, own, _) = said(dir.path(), &["ls", "--json"]);
