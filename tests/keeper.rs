@@ -334,12 +334,14 @@ fn a_fresh_one_is_used_again(sockets_held_too: bool) {
         assert_eq!(log_of(&result), b"x\n");
         tells_no_trouble(&result);
         used.push(log_path(&result).parent().expect("a directory").to_owned());
-        let said = execd.stderr();
-        assert_eq!(
-            said.contains("is a symbolic link") && said.contains("logs go to"),
-            told,
-            "{said}"
-        );
+        let mut said = String::new();
+        let tells = |said: &str| said.contains("is a symbolic link") && said.contains("logs go to");
+        // Who reads stderr for the test may be later than the answer.
+        eventually("stderr tells it", || {
+            said = execd.stderr();
+            !told || tells(&said)
+        });
+        assert_eq!(tells(&said), told, "{said}");
         // That there is no control socket is another thing, and said by itself.
         let of_logs = said.lines().filter(|line| !line.contains("nobody can attach"));
         assert_eq!(of_logs.count(), usize::from(told), "{said}");

@@ -24,6 +24,7 @@ use crate::pure::sorted::SortedMap;
 use crate::pure::text::lines::LineSplitter;
 use crate::session::{ClientId, Ticket};
 use crate::sys::io::Io;
+use crate::sys::poll;
 use crate::sys::stdio::Channel;
 use crate::wire::{self, Reason, RequestId, RpcError};
 
@@ -252,6 +253,15 @@ impl Client {
         let taken = !self.stopped && !self.is_held();
         let input = taken && (readable || self.lines.has_complete_line());
         input || (self.output_ready && !self.outbox.is_empty())
+    }
+
+    /// Whether more of its input is there already, or its input has ended: then nobody waits for
+    /// the answer of one line before the next one is sent.
+    pub fn sends_on(&self) -> bool {
+        let is_readable = |fd| poll::is_readable(fd, Some(0));
+        self.input_ended
+            || self.lines.has_complete_line()
+            || self.input.poll_fd().is_none_or(is_readable)
     }
 
     /// Whether there was no room for what is to be written, when that was last tried.

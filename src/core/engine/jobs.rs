@@ -95,7 +95,8 @@ impl<F: Families> Engine<F> {
         error: &RpcError,
     ) -> bool {
         let is_full = error.is(Reason::TooManySessions) && method.starts && call.after.is_none();
-        if !is_full || !may_be_kept(call) {
+        let is_piped = in_turn || self.cx.config.jobs.is_some() || self.cx.clients.stdin.sends_on();
+        if !is_full || !may_be_kept(call) || !is_piped {
             return false;
         }
         let going_on = self.going_on();

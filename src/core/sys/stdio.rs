@@ -57,7 +57,9 @@ static CLOSED_AT_START: AtomicU8 = AtomicU8::new(0);
 extern "C" fn note_closed() {
     for fd in 0..3 {
         // SAFETY: fcntl with integer arguments.
-        if unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1 {
+        let refused = unsafe { libc::fcntl(fd, libc::F_GETFD) } == -1;
+        // A filter may refuse the question of a descriptor that is open.
+        if refused && std::io::Error::last_os_error().raw_os_error() == Some(libc::EBADF) {
             CLOSED_AT_START.fetch_or(1 << fd, Ordering::Relaxed);
         }
     }
