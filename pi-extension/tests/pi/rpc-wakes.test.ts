@@ -60,7 +60,7 @@ test("/reload with a wake armed: a notice names what ended, and the model is wok
   await rpc.say("/test-reload");
   const { text, kind } = await rpc.notice(/ended 2 sessions/, from);
   assert.equal(text, "execd: /reload ended 2 sessions: #1 exec sleep 7202, #2 exec sleep 7203");
-  assert.equal(kind, "info");
+  assert.equal(kind, "warning");
   await rpc.waitFor("the end of the turn", () => rpc.said().at(-1) === "Done.");
   assert.equal(wakes(rpc).length, 1);
   assert.match(wakes(rpc)[0] ?? "", /- session_id=1 · ended by the user: \/reload · command: exec/);
