@@ -25,6 +25,7 @@ const CLIENTS = [
     "node_modules/@modelcontextprotocol/client", ["node", "client.mjs", "auto"]],
   ["@modelcontextprotocol/inspector --cli",
     "node_modules/@modelcontextprotocol/inspector", ["node", "inspector.mjs"]],
+  ["@openai/codex, its model a script", "node_modules/@openai/codex", ["node", "codex.mjs"]],
   ["PyPI mcp 1.x", "venv-1/bin/python", ["venv-1/bin/python", "mcp1.py"]],
   ["PyPI mcp 2.x, with a handshake", "venv-2/bin/python",
     ["venv-2/bin/python", "mcp2.py", "legacy"]],
