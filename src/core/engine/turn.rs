@@ -16,7 +16,7 @@ use super::watch::{
 use super::{Engine, Owner, Pending, streams};
 use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
 use crate::pure::sorted::SortedMap;
-use crate::pure::time::deadlines::Deadlines;
+use crate::pure::time::deadlines::{Deadlines, turn_ns};
 use crate::session::output::Source;
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::clock::{self, Timer, wall_ns};
@@ -64,15 +64,17 @@ impl<F: Families> Engine<F> {
 
     /// One turn; gives the exit status when execd is done.
     pub(crate) fn turn(&mut self, events: &mut Events) -> Option<i32> {
-        // 0. Wait. A wait that a signal interrupted is a turn without events. A timer that could
-        // not be armed (never seen but with faults injected) must not lose a deadline.
+        // 0. Wait. A timer that could not be armed (never seen but with faults injected) must not
+        // lose a deadline.
         let timeout = match (self.work_left(), self.clocks.failed) {
             (true, _) => Some(Duration::ZERO),
             (false, true) => Some(Duration::from_millis(CLOCK_RETRY_MS)),
             (false, false) => None,
         };
         self.cx.watch.wait(events, timeout);
-        self.cx.now_ns = clock::now_ns();
+        let fired = self.clocks.failed || events.iter().any(|event| event.token() == CLOCK);
+        let unfired = self.clocks.armed_ns.filter(|_| !fired);
+        self.cx.now_ns = turn_ns(self.cx.now_ns, clock::now_ns(), unfired);
         self.cx.counters.turns += 1;
         self.cx.lookout.borrow_mut().begin_turn(self.cx.counters.turns);
         // 1. Note what is ready; nothing acts here.
