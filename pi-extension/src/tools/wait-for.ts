@@ -4,6 +4,7 @@ import type { Call, ToolResult } from "../pi/host.ts";
 import type { OwnEnd } from "../pi/wakes.ts";
 import type { ToolContext } from "./context.ts";
 import { asModelsRead, besides, ownEnd } from "./ends.ts";
+import { afterEsc } from "./esc.ts";
 import { type Params, answer } from "./tool.ts";
 import { cancelWords } from "./wait.ts";
 
@@ -38,7 +39,9 @@ export async function waitFor(
     // The text has the output; pi's session file need not keep it twice.
     const rows = sessions.map(({ output: _, footer: __, ...row }) => row);
     const said = [`${head}${asked}${told.lines}`, ...others].join("\n");
-    return answer(said, { ...details, sessions: rows, ...told.details });
+    const result = answer(said, { ...details, sessions: rows, ...told.details });
+    const runs = ({ session_id: id }: WaitForRow) => context.sessions.get(id) !== undefined;
+    return afterEsc(context, call, sessions.filter(runs), result);
   } finally {
     watch.stop();
   }

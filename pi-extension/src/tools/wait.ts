@@ -46,7 +46,7 @@ export async function runWait(
     const { reply, said } = await context.secrets.attend(first, { ctx: call.ctx, signal, params, goOn });
     const of = first.session_id === undefined ? params : { ...params, session_id: first.session_id };
     const result = waitAnswer(context, call.toolCallId, of, reply, said);
-    return afterEsc(context, call, reply, result);
+    return afterEsc(context, call, [reply], result);
   } finally {
     watch.stop();
     updates?.stop();
