@@ -516,6 +516,13 @@ impl Execd {
         }
     }
 
+    /// As [`Self::read_until`], of a session that was just opened: what its reply has counts.
+    pub fn read_on_until(&mut self, opened: &Value, text: &str) {
+        if !output(opened).contains(text) {
+            self.read_until(session_of(opened), text);
+        }
+    }
+
     /// A write_stdin, then output is taken until it holds `text`; returns all that was taken.
     pub fn write_until(&mut self, params: Value, text: &str) -> String {
         let session = params["session_id"].as_u64().expect("a session_id");
