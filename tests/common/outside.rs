@@ -204,21 +204,37 @@ pub fn limit_files(most: u64) -> impl FnMut() + Send + Sync + 'static {
 /// What is done before execd starts so that these system calls fail with this errno, in it and in
 /// all that it starts (seccomp(2)).
 pub fn refuse_calls(errno: i32, calls: &[i64]) -> impl FnMut() + Send + Sync + 'static {
-    let statement = |code: u32, jf: u8, k: u32| libc::sock_filter {
-        code: u16::try_from(code).expect("a code of BPF"),
-        jt: 0,
-        jf,
-        k,
-    };
-    let answer = |k| statement(libc::BPF_RET | libc::BPF_K, 0, k);
-    // The number of the call is the first word of what a filter sees.
-    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
-    for call in calls {
+    let (equal, no_skip) = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0);
+    let one = |call: &i64| {
         let number = u32::try_from(*call).expect("a number");
-        filter.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, number));
-        filter.push(answer(libc::SECCOMP_RET_ERRNO | errno.unsigned_abs()));
-    }
-    filter.push(answer(libc::SECCOMP_RET_ALLOW));
+        [statement(equal, no_skip, 1, number), refusal(errno)]
+    };
+    filtered(calls.iter().flat_map(one).collect())
+}
+
+/// The same for each call with a higher number than this one: what came with later kernels. All
+/// since 5.1 have the same numbers on every machine.
+pub fn refuse_calls_after(errno: i32, last: u32) -> impl FnMut() + Send + Sync + 'static {
+    let greater = libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K;
+    filtered(vec![statement(greater, 0, 1, last), refusal(errno)])
+}
+
+/// One statement of a filter; a comparison skips `jt` statements where it holds, else `jf`.
+fn statement(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: u16::try_from(code).expect("a code of BPF"), jt, jf, k }
+}
+
+fn refusal(errno: i32) -> libc::sock_filter {
+    let answer = libc::SECCOMP_RET_ERRNO | errno.unsigned_abs();
+    statement(libc::BPF_RET | libc::BPF_K, 0, 0, answer)
+}
+
+/// A filter that looks at the number of a call, and allows what these statements do not answer.
+fn filtered(statements: Vec<libc::sock_filter>) -> impl FnMut() + Send + Sync + 'static {
+    // The number of the call is the first word of what a filter sees.
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
+    filter.extend(statements);
+    filter.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
     move || {
         let program = libc::sock_fprog {
             len: u16::try_from(filter.len()).unwrap_or(0),
