@@ -4,12 +4,13 @@
 
 mod common;
 
+use common::mcp_lines::{self, CONNECTED, STATELESS};
 use common::{Execd, Setup, eventually, is_alive};
 use serde_json::{Value, json};
 
-/// An execd that speaks the protocol.
+/// An execd that speaks the protocol; each of its lines is checked against the official schemas.
 fn mcp(flags: &[&str]) -> Execd {
-    Execd::with(&[&["mcp"], flags].concat(), &[])
+    Execd::with(&[&["mcp"], flags].concat(), &[]).checked_as_mcp()
 }
 
 /// One that was initialized by a client with these capabilities.
@@ -109,6 +110,114 @@ fn instructions_are_short_whichever_tools_there_are() {
             assert!(said.contains("end with this server"), "{said}");
             assert_eq!(said.contains("execd://session"), log.is_empty(), "{said}");
         }
+    }
+}
+
+/// Asks for all that a version has, with progress and a subscription.
+fn ask_for_all(execd: &mut Execd, meta: &Value) {
+    let with = |params: &Value| {
+        let mut params = params.clone();
+        if meta.is_object() {
+            params["_meta"] = meta.clone();
+        }
+        params
+    };
+    for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
+        execd.request(method, with(&json!({})));
+    }
+    let cat = json!({"cmd": "echo one; exec cat", "until": {"text": "never"}});
+    let mut waits = with(&tool("exec_command", &cat));
+    waits["_meta"]["progressToken"] = json!("t");
+    let id = execd.start_request("tools/call", &waits);
+    execd.notification("notifications/progress", |note| note["message"] == "one");
+    let said = execd.result_of(id);
+    let session = text_of(&said).0.split_once("session_id: ").expect("a session").1;
+    let session: u64 = session.lines().next().and_then(|id| id.parse().ok()).expect("its id");
+    let uri = format!("execd://session/{session}/log");
+    if meta.is_object() {
+        let filter = json!({"notifications": {"resourceSubscriptions": [uri]}});
+        execd.start_request("subscriptions/listen", with(&filter));
+        execd.notification("notifications/subscriptions/acknowledged", |_| true);
+        execd.result("server/discover", with(&json!({})));
+        execd.error("tools/list", json!({"_meta": stateless("2030-01-01")}));
+    } else {
+        execd.result("ping", json!({}));
+        execd.result("resources/subscribe", json!({"uri": uri}));
+    }
+    let types = json!({"session_id": session, "chars": "two\\n"});
+    execd.result("tools/call", with(&tool("write_stdin", &types)));
+    execd.notification("notifications/resources/updated", |note| note["uri"] == uri.as_str());
+    if !meta.is_object() {
+        execd.result("resources/unsubscribe", json!({"uri": uri}));
+    }
+    execd.result("resources/read", with(&json!({"uri": uri})));
+    execd.error("resources/read", with(&json!({"uri": "file:///x"})));
+    execd.error("tools/call", with(&tool("no_such_tool", &json!({}))));
+    execd.result("tools/call", with(&tool("exec_command", &json!({"bogus": 1}))));
+    execd.result("tools/call", with(&tool("kill_session", &json!({"session_id": session}))));
+}
+
+/// rule: mcp.md, Versions: Each line that execd writes keeps to the official schema of its version
+#[test]
+fn each_line_keeps_to_the_schema_of_its_version() {
+    let everywhere = [
+        "ListToolsResult",
+        "CallToolResult",
+        "ListResourcesResult",
+        "ListResourceTemplatesResult",
+        "ReadResourceResult",
+        "ProgressNotification",
+        "ResourceUpdatedNotification",
+        "ServerNotification",
+    ];
+    for structured in [false, true] {
+        let mut execd = mcp(if structured { &["--mcp-structured"] } else { &[] });
+        for version in CONNECTED {
+            let capabilities = json!({"experimental": {"claude/channel": {}}});
+            execd.result("initialize", hello(version, &capabilities));
+            ask_for_all(&mut execd, &Value::Null);
+        }
+        ask_for_all(&mut execd, &stateless("2026-07-28"));
+        let checked = execd.checked_lines();
+        let was = |version: &'static str, named: &str| {
+            assert!(checked.contains_key(&(version, named.to_owned())), "{version} {named}");
+        };
+        for version in CONNECTED.into_iter().chain(STATELESS) {
+            everywhere.iter().for_each(|named| was(version, named));
+        }
+        for version in CONNECTED {
+            ["InitializeResult", "EmptyResult"].iter().for_each(|named| was(version, named));
+        }
+        was("2026-07-28", "DiscoverResult");
+        was("2026-07-28", "SubscriptionsAcknowledgedNotification");
+        was("2026-07-28", "UnsupportedProtocolVersionError");
+        was("2026-07-28", "JSONRPCErrorResponse");
+        was("2024-11-05", "JSONRPCError");
+    }
+}
+
+/// What the schemas are held against a line with refuses what does not fit them.
+#[test]
+fn a_line_that_does_not_fit_its_schema_is_found() {
+    let call = json!({"content": [{"type": "text", "text": "x"}]});
+    assert_eq!(mcp_lines::fits("2025-11-25", "CallToolResult", &call), Ok(()));
+    let list = json!({"tools": [{"name": "x", "inputSchema": {"type": "object"}}]});
+    assert_eq!(mcp_lines::fits("2024-11-05", "ListToolsResult", &list), Ok(()));
+    for (version, named, wrong) in [
+        // What each result has since 2026-07-28.
+        ("2026-07-28", "CallToolResult", call),
+        ("2026-07-28", "ListToolsResult", list),
+        ("2025-06-18", "CallToolResult", json!({})),
+        ("2025-06-18", "CallToolResult", json!({"content": "x"})),
+        ("2025-06-18", "CallToolResult", json!({"content": [{"type": "text"}]})),
+        ("2025-06-18", "CallToolResult", json!({"content": [], "isError": 1})),
+        ("2024-11-05", "ListToolsResult", json!({"tools": [{"name": "x", "inputSchema": {}}]})),
+        ("2024-11-05", "InitializeResult", json!({"protocolVersion": "2024-11-05"})),
+        ("2025-03-26", "JSONRPCError", json!({"jsonrpc": "2.0", "error": {"code": 1.5}})),
+        ("2025-11-25", "ServerNotification", json!({"jsonrpc": "2.0", "method": "progress"})),
+    ] {
+        let outcome = mcp_lines::fits(version, named, &wrong);
+        assert!(outcome.is_err_and(|why| why.contains("is ")), "{version} {named}: {wrong}");
     }
 }
 

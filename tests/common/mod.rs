@@ -8,6 +8,7 @@
 //! | `rules` | what every line of execd keeps to |
 //! | `lines`, `wire` | lines from any descriptor; clients of the control socket |
 //! | `outside` | facts about any process, strace, small file systems |
+//! | `mcp_lines`, `json_schema` | what every line of `execd mcp` keeps to |
 //! | `data`, `tmux`, `release` | bytes for tests, a terminal that draws, the release binary |
 //!
 //! Every wait has a deadline of [`PATIENCE`], and none is a sleep that hopes: replies are
@@ -20,7 +21,9 @@
 
 pub mod data;
 pub mod host;
+pub mod json_schema;
 pub mod lines;
+pub mod mcp_lines;
 pub mod outside;
 pub mod release;
 pub mod rules;
@@ -28,7 +31,7 @@ pub mod tmux;
 pub mod wire;
 
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write;
@@ -69,6 +72,8 @@ pub struct Execd {
     /// Every line in the order in which it came.
     history: Vec<Seen>,
     next_id: u64,
+    /// What is known of the lines of `execd mcp`.
+    mcp: Option<mcp_lines::McpLines>,
 }
 
 /// One line from stdout, and whether a test has asked for it yet.
@@ -109,7 +114,18 @@ impl Execd {
     fn on(mut host: Host) -> Self {
         let incoming = Incoming::from(host.child().stdout.take().expect("stdout is a pipe"));
         let stdin = host.child().stdin.take();
-        Self { host, stdin, incoming, history: Vec::new(), next_id: FIRST_ID - 1 }
+        Self { host, stdin, incoming, history: Vec::new(), next_id: FIRST_ID - 1, mcp: None }
+    }
+
+    /// Checks every line from now on against the schemas of the Model Context Protocol.
+    pub fn checked_as_mcp(mut self) -> Self {
+        self.mcp = Some(mcp_lines::McpLines::default());
+        self
+    }
+
+    /// How many lines of `execd mcp` were checked against each type of each version.
+    pub fn checked_lines(&self) -> &BTreeMap<(&'static str, String), usize> {
+        &self.mcp.as_ref().expect("an execd that speaks the protocol").checked
     }
 
     // ---- Requests and replies -----------------------------------------------------------
@@ -122,6 +138,9 @@ impl Execd {
 
     /// The same to an execd that may have ended.
     pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if let Some(mcp) = &mut self.mcp {
+            mcp.sent(bytes);
+        }
         let Some(stdin) = self.stdin.as_mut() else {
             return Err(std::io::ErrorKind::BrokenPipe.into());
         };
@@ -347,6 +366,9 @@ impl Execd {
         };
         if self.host.watched && !value.is_null() {
             rules::check_line(&value);
+        }
+        if let Some(mcp) = &mut self.mcp {
+            mcp.came(&value);
         }
         self.history.push(Seen { text, value, at, taken: false });
         true
