@@ -17,7 +17,7 @@ use super::survey::{Place, Which};
 use super::table::{self, SHELLS};
 use super::tail::TailOptions;
 use crate::config::Config;
-use crate::limits::TAIL_LINES;
+use crate::limits::{MARKER_MAX_BYTES, TAIL_LINES};
 use crate::pure::process::signal_names::parse_signal;
 
 mod log_flags;
@@ -123,6 +123,7 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
                 "-V" | "--version" => return Ok(Command::Version),
                 "--describe" => describes = true,
                 "--for-models" => for_models = true,
+                "--marker" => config.marker = Some(marker(arguments.value()?)?),
                 flag => drop(any_setting(flag, &mut arguments, &mut config)?),
             },
             Word(word) => {
@@ -135,6 +136,16 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
         (true, for_models) => Ok(Command::Describe(for_models)),
         (false, false) => Ok(Command::Serve(Box::new(config))),
     }
+}
+
+/// The word of the first line, which no shell on the way may take for anything but a word.
+fn marker(word: OsString) -> Result<String, Reason> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let word = text(word)?;
+    if (1..=MARKER_MAX_BYTES).contains(&word.len()) && word.bytes().all(fits) {
+        return Ok(word);
+    }
+    Err(format!("--marker must be 1 to {MARKER_MAX_BYTES} of A-Z a-z 0-9 - _, not {word:?}"))
 }
 
 fn parse_call(words: Vec<OsString>, mut config: Config) -> Result<Command, Reason> {
@@ -352,6 +363,8 @@ mod tests {
                 "--log-total-bytes must be a number from 1048576 to 9007199254740992, not \
                  \"1G\"; 0 is no bound",
             ),
+            ("--lease 0", "--lease must be more than nothing, not \"0\""),
+            ("--marker a/b", "--marker must be 1 to 64 of A-Z a-z 0-9 - _, not \"a/b\""),
             ("--frobnicate", "unknown flag --frobnicate"),
             ("-x", "unknown flag -x"),
             ("--max-session 3", "unknown flag --max-session: did you mean --max-sessions?"),

@@ -33,7 +33,12 @@ pub fn main(config: Config, one_session: bool) -> Result<i32, String> {
     if stdio::was_closed(1) {
         return Err("stdout is closed: answers need a place, >/dev/null say".to_owned());
     }
+    let marker = config.marker.clone();
     let mut engine = start(config, false)?;
+    if let Some(word) = marker {
+        // What was printed before may not have ended its line.
+        engine.begin_with(format!("\n=== execd {word} ===\n").as_bytes());
+    }
     if let Some(shrunk) = engine.degraded.shrunk.as_ref().filter(|_| !one_session) {
         complain(&format!("execd: {shrunk}"));
     }

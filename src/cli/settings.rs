@@ -17,7 +17,8 @@ use crate::limits::{
 
 /// Settings that an execd does not take from variables that was started for one session: whoever
 /// has started it speaks to it in another way.
-const NOT_OF_ONE_SESSION: [&str; 4] = ["on-eof", "exit-after-silence", "max-line-bytes", "jobs"];
+const NOT_OF_ONE_SESSION: [&str; 5] =
+    ["on-eof", "lease", "exit-after-silence", "max-line-bytes", "jobs"];
 
 /// Reads a flag of the settings into `config`; gives the flag's value, where the flag has one, as
 /// it was typed.
@@ -142,9 +143,9 @@ fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
         }
         "--first-session-id" => config.first_session_id = given(1, 1 << 53)?,
         "--jobs" => config.jobs = Some(size(given(1, JOBS_MAX as u64)?)),
-        "--exit-after-silence" => match duration(flag, value)? {
+        "--lease" | "--exit-after-silence" => match duration(flag, value)? {
             0 => return Err(format!("{flag} must be more than nothing, not {value:?}")),
-            ms => config.exit_after_silence_ms = Some(ms),
+            ms => config.lease_ms = Some(ms),
         },
         "--log-max-bytes" => config.logs.bounds.max_bytes = Some(any()?),
         "--log-keep-bytes" => config.logs.bounds.keep_bytes = log_bound(flag, value)?,
@@ -218,10 +219,12 @@ mod tests {
                 assert!(why.starts_with(&format!("{name} must be ")), "{why}");
             }
         }
-        let config = taken("EXECD_EXIT_AFTER_SILENCE", "0.5", false).expect("a time");
-        assert_eq!(config.exit_after_silence_ms, Some(500));
-        let config = taken("EXECD_EXIT_AFTER_SILENCE", "0.5", true).expect("not looked at");
-        assert_eq!(config.exit_after_silence_ms, None);
+        for name in ["EXECD_LEASE", "EXECD_EXIT_AFTER_SILENCE"] {
+            let config = taken(name, "0.5", false).expect("a time");
+            assert_eq!(config.lease_ms, Some(500));
+            let config = taken(name, "0.5", true).expect("not looked at");
+            assert_eq!(config.lease_ms, None);
+        }
         let config = taken("EXECD_NO_LOG", "Off", false).expect("a word");
         assert!(!config.logs.off);
     }

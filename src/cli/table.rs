@@ -82,10 +82,11 @@ pub const SETTINGS: &[Flag] = &[
          on (answer)",
     ),
     rare(
-        "exit-after-silence",
+        "lease",
         Takes::Value("TIME"),
-        "end when no request came for so long (never)",
+        "end, and all sessions, when no byte came on stdin for so long (never)",
     ),
+    rare("exit-after-silence", Takes::Value("TIME"), "the same as --lease"),
     flag("kill-detached", Takes::Nothing, "ending a session also ends what left it by setsid"),
     flag("log-dir", Takes::Path("DIR"), "where logs go ($TMPDIR/pi-execd-UID)"),
     rare(
@@ -135,6 +136,7 @@ pub const COMMANDS: &[Command] = &[
         flags: &[
             LINES[0],
             LINES[1],
+            rare("marker", Takes::Value("WORD"), "write the line === execd WORD === first"),
             flag("describe", Takes::Nothing, "print the methods and their params as JSON Schema"),
             rare("for-models", Takes::Nothing, "with --describe: print the tools that models get"),
             flag("help", Takes::Nothing, "print the commands; behind a command, what it takes")

@@ -123,8 +123,10 @@ pub struct Config {
     pub on_eof: OnEof,
     /// What happens to a wait that nothing but input can end any more, unless its call says.
     pub on_impossible: OnImpossible,
-    /// Ends execd when nothing came for so long.
-    pub exit_after_silence_ms: Option<u64>,
+    /// Ends execd when nothing came on stdin for so long.
+    pub lease_ms: Option<u64>,
+    /// The word of the line that is written before everything else.
+    pub marker: Option<String>,
     /// Where logs go.
     pub logs: LogSettings,
     /// Where the control socket is.
@@ -154,7 +156,8 @@ impl Default for Config {
             lenient: false,
             on_eof: OnEof::End,
             on_impossible: OnImpossible::Answer,
-            exit_after_silence_ms: None,
+            lease_ms: None,
+            marker: None,
             logs: LogSettings::default(),
             socket: SocketPlace::Default,
             keeper: true,

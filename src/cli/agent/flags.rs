@@ -12,7 +12,8 @@ use crate::config::Config;
 
 /// Settings that are not passed on to the execd of a run: they are about a client that sends
 /// several requests.
-const NOT_PASSED_ON: [&str; 3] = ["--max-line-bytes", "--on-eof", "--exit-after-silence"];
+const NOT_PASSED_ON: [&str; 4] =
+    ["--max-line-bytes", "--on-eof", "--lease", "--exit-after-silence"];
 
 /// What `execd agent` is asked for.
 #[derive(Debug)]

@@ -74,6 +74,8 @@ pub struct Client {
     pub crowded: bool,
     /// stdin is not read until the outbox drains.
     pub stopped: bool,
+    /// The client has taken output while its input was not read, since that was last asked.
+    pub took_while_stopped: bool,
     /// The client is attached to a session whose output it has not been sent, for want of room.
     pub lags: bool,
     /// How many bytes of requests are read in one turn.
@@ -125,6 +127,7 @@ impl Client {
             events: Place::default(),
             crowded: false,
             stopped: false,
+            took_while_stopped: false,
             lags: false,
             read_turn_bytes: REQUEST_READ_TURN_BYTES,
             write_turn_bytes: REPLY_WRITE_TURN_BYTES,
@@ -413,6 +416,7 @@ impl Client {
             match self.output.write(&front[..front.len().min(left)]) {
                 Io::Moved(bytes) => {
                     self.outbox.consume(bytes);
+                    self.took_while_stopped |= self.stopped;
                     left -= bytes;
                 }
                 Io::WouldBlock => self.output_ready = false,

@@ -32,7 +32,7 @@ pub enum Cause {
     Signal(i32),
     /// The method shutdown.
     Asked,
-    /// Nothing came for --exit-after-silence.
+    /// Nothing came on stdin for the time of --lease.
     Silence,
     /// The command of `execd run` has ended: execd's exit status.
     Ran(i32),

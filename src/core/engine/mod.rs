@@ -87,7 +87,7 @@ pub enum Owner {
     Guard,
     /// A page of a log has taken too long.
     Pages,
-    /// Nothing has come on stdin for so long (--exit-after-silence).
+    /// Nothing has come on stdin for so long (--lease).
     Silence,
     /// A connection that could not be taken is tried again.
     Listener,

@@ -1,10 +1,13 @@
 //! From a line to a method and its answer, or to a wait that is answered later (protocol.md). What
 //! a method takes and does is left to its handler.
 
+use std::io::{self, Write};
+
 use memchr::memmem;
 
 use super::client::Client;
 use super::clients::STDIN_CLIENT;
+use super::closing::Cause;
 use super::codec::Asked;
 use super::contract::{Answer, Call, Families, Method};
 use super::jobs::too_many;
@@ -74,8 +77,8 @@ impl<F: Families> Engine<F> {
             // The silence begins with the first turn, not with the first request.
             let read = cx.clients.stdin.read_input(&mut cx.reading.buffer);
             if read > 0 || cx.counters.turns == 1 {
-                let silence = cx.config.exit_after_silence_ms;
-                let due_ns = silence.map(|silence_ms| cx.now_ns + silence_ms * NS_PER_MS);
+                cx.clients.stdin.took_while_stopped = false;
+                let due_ns = cx.config.lease_ms.map(|ms| cx.now_ns + ms * NS_PER_MS);
                 cx.deadlines.set(Owner::Silence, due_ns);
             }
         }
@@ -112,20 +115,24 @@ impl<F: Families> Engine<F> {
         }
     }
 
-    /// Nothing came for --exit-after-silence. After the end of stdin nothing can, and while we
-    /// don't read we would not know.
+    /// Nothing came for the time of --lease. After the end of stdin nothing can. While stdin is
+    /// not read we would not know: then a client that has taken output meanwhile is there.
     pub(crate) fn silence_is_over(&mut self) {
-        if self.cx.clients.stdin.input_ended {
-            return;
-        }
-        let stdin = &self.cx.clients.stdin;
-        let unread = stdin.stopped || stdin.is_held();
-        match self.cx.config.exit_after_silence_ms.filter(|_| unread) {
-            Some(ms) => {
-                self.cx.deadlines.set(Owner::Silence, Some(self.cx.now_ns + ms * NS_PER_MS));
-            }
-            None => self.close(super::closing::Cause::Silence, None),
-        }
+        let cx = &mut self.cx;
+        let stdin = &mut cx.clients.stdin;
+        let Some(ms) = cx.config.lease_ms.filter(|_| !stdin.input_ended) else { return };
+        let took = std::mem::take(&mut stdin.took_while_stopped);
+        let again_ns = if stdin.is_held() || took {
+            ms * NS_PER_MS
+        } else if stdin.input_ready && !stdin.stopped {
+            // execd itself stood still: what came meanwhile is read in this turn.
+            1
+        } else {
+            // stderr is for people: one that can't be written to is their own affair.
+            let _ = writeln!(io::stderr(), "execd: nothing came on stdin for {ms} ms (--lease)");
+            return self.close(Cause::Silence, None);
+        };
+        cx.deadlines.set(Owner::Silence, Some(cx.now_ns + again_ns));
     }
 
     /// Carries out one line and answers it, unless it waits or has no id.

@@ -68,6 +68,13 @@ impl<F: Families> Engine<F> {
         stdin.leaves_at_end = true;
     }
 
+    /// Writes these bytes to the client on stdout before all else.
+    pub fn begin_with(&mut self, bytes: &[u8]) {
+        let outbox = &mut self.cx.clients.stdin.outbox;
+        outbox.buffer().extend_from_slice(bytes);
+        outbox.hold();
+    }
+
     /// Starts everything for a client whose channels stand for stdin and stdout.
     pub fn start_for(
         client: Client,

@@ -13,10 +13,11 @@ pub const RUN_VARIABLE: &str = "EXECD_RUN_";
 
 /// Settings that are about one execd alone: its stdin, its socket, its numbers. Its children do not
 /// inherit these variables, for they may start an execd too.
-pub const OWN_SETTINGS: [&str; 6] = [
+pub const OWN_SETTINGS: [&str; 7] = [
     "EXECD_JOBS",
     "EXECD_LENIENT",
     "EXECD_ON_EOF",
+    "EXECD_LEASE",
     "EXECD_EXIT_AFTER_SILENCE",
     "EXECD_FIRST_SESSION_ID",
     "EXECD_SOCKET",

@@ -1,0 +1,177 @@
+//! A client that is gone and does not say so: the lease (protocol.md, How execd ends), and the line
+//! by which a client knows where execd's own output begins.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Execd, Host, Setup, eventually, send_signal};
+use serde_json::json;
+
+/// The lease of most tests.
+const LEASE: Duration = Duration::from_secs(1);
+/// How far apart a client that lives is heard from.
+const BEAT: Duration = Duration::from_millis(50);
+/// What a session's end says of why execd ended.
+const SAID: &str = "execd: nothing came on stdin for 1000 ms (--lease)\n";
+
+/// An execd with that lease.
+fn leased() -> Setup {
+    let mut setup = Setup::new(&["--lease", "1"]);
+    setup.command().stderr(Stdio::piped());
+    setup
+}
+
+/// Does something again and again for longer than the lease; says whether the machine let it do
+/// so: one that stands still for as long as the lease shows nothing.
+fn beat_beyond_the_lease(mut beat: impl FnMut()) -> bool {
+    let start = Instant::now();
+    let (mut last, mut in_time) = (start, true);
+    while start.elapsed() < 2 * LEASE {
+        beat();
+        std::thread::sleep(BEAT);
+        in_time &= last.elapsed() < LEASE / 2;
+        last = Instant::now();
+    }
+    in_time
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: `--lease` ends execd and all it runs
+///   when no byte came on stdin for so long, also where stdin stays open, and says so
+#[test]
+fn a_client_that_is_silent_loses_its_execd_and_what_that_runs() {
+    for (flags, variables) in [
+        (&["--lease", "1s"][..], &[][..]),
+        (&["--exit-after-silence", "1"], &[]),
+        (&[], &[("EXECD_LEASE", "1000ms")]),
+    ] {
+        let mut execd = Execd::with(flags, variables);
+        let session = execd.open_making("trap '' TERM; (sleep 300 & sleep 300); :", None);
+        execd.send("p", "write_stdin", json!({"session_id": session, "yield_time_ms": 600_000}));
+        assert_eq!(execd.next_reply()["result"]["wait_status"], "shutting_down");
+        execd.rest();
+        assert_eq!(execd.exit_code(), Some(0), "{flags:?}");
+        execd.until_no_session_process();
+        assert_eq!(execd.whole_stderr(), SAID, "{flags:?}");
+    }
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: Any byte is heard for `--lease`, a
+///   blank line too; a client that is stopped is not
+#[test]
+fn a_client_that_beats_is_there_until_it_is_stopped() {
+    let mut client = Command::new("bash")
+        .args(["-c", "while echo; do sleep 0.05; done"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("bash runs");
+    let beats = client.stdout.take().expect("a pipe");
+    let mut execd = leased().on(beats, Stdio::null());
+    let in_time = beat_beyond_the_lease(|| {});
+    let lives = execd.try_exit().is_none();
+    send_signal(i32::try_from(client.id()).expect("a pid"), libc::SIGSTOP);
+    let stopped = Instant::now();
+    let ended = execd.exit_code();
+    let within = stopped.elapsed();
+    client.kill().expect("it is our child");
+    client.wait().expect("it is our child");
+    assert!(lives || !in_time, "{}", execd.stderr());
+    assert_eq!((ended, execd.whole_stderr().as_str()), (Some(0), SAID));
+    assert!(!lives || within + BEAT >= LEASE / 2, "{within:?}");
+}
+
+/// An execd that has more to say than it holds, and so does not read what its client sends.
+fn full() -> Host {
+    let mut execd = leased().on(Stdio::piped(), Stdio::piped());
+    let id = "x".repeat(1_100_000);
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let mut stdin = execd.child().stdin.take().expect("a pipe");
+    for _ in 0..8 {
+        writeln!(stdin, "{request}").expect("execd reads");
+    }
+    execd.child().stdin = Some(stdin);
+    execd
+}
+
+/// As long as execd did not read its stdin the lease went on, for ever with a client that was
+/// stopped while much was on its way to it.
+/// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read because too
+///   much is unsent, a client that takes none of that for the time of `--lease` is gone
+#[test]
+fn a_client_that_takes_no_answer_is_gone_also_while_it_is_not_read() {
+    let mut execd = full();
+    assert_eq!(execd.exit_code(), Some(0));
+    assert_eq!(execd.whole_stderr(), SAID);
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read because too
+///   much is unsent, a client that takes none of that for the time of `--lease` is gone
+#[test]
+fn a_client_that_takes_its_answers_slowly_is_there() {
+    let mut execd = full();
+    let mut stdout = execd.child().stdout.take().expect("a pipe");
+    let mut piece = vec![0; 16 * 1024];
+    let in_time = beat_beyond_the_lease(|| {
+        // An execd that has ended leaves nothing to read.
+        let _ = stdout.read(&mut piece);
+    });
+    let lives = execd.try_exit().is_none();
+    drop(stdout);
+    execd.wait_exit();
+    assert!(lives || !in_time, "{}", execd.stderr());
+}
+
+/// An execd that had stood still for the time of the lease ended at once, although its client had
+/// been heard from meanwhile.
+/// rule: protocol.md, End of input, signals, a lost reader: An execd that stood still reads what
+///   came meanwhile before it judges its `--lease`
+#[test]
+fn an_execd_that_stood_still_hears_what_came_meanwhile() {
+    let mut execd = Execd::with(&["--lease", "3"], &[]);
+    execd.ping();
+    execd.signal(libc::SIGSTOP);
+    eventually("execd is stopped", || common::process_state(execd.pid()) == Some('T'));
+    let stopped = Instant::now();
+    eventually("the lease is over", || stopped.elapsed() > 3 * LEASE + LEASE / 5);
+    execd.send_line("");
+    execd.signal(libc::SIGCONT);
+    execd.ping();
+    execd.close_stdin();
+    assert_eq!(execd.exit_code(), Some(0));
+    assert_eq!(execd.whole_stderr(), "");
+}
+
+/// rule: protocol.md, The marker: `--marker WORD` writes `=== execd WORD ===` before all else, on
+///   a line of its own whatever was printed before
+#[test]
+fn the_marker_is_a_line_of_its_own_before_all_else() {
+    let words = ["bash", "-c", r#"printf 'Welcome! '; exec "$@""#, "bash"];
+    let setup = Setup::behind(&words, &["--marker", "a-Z_9"]).envs(&[("EXECD_MARKER", "other")]);
+    let mut execd = setup.on(Stdio::piped(), Stdio::piped());
+    let mut lines = BufReader::new(execd.child().stdout.take().expect("a pipe")).lines();
+    let mut line = || lines.next().expect("a line").expect("text");
+    assert_eq!([line(), line()], ["Welcome! ", "=== execd a-Z_9 ==="]);
+    let mut stdin = execd.child().stdin.take().expect("a pipe");
+    writeln!(stdin, r#"{{"id":1,"method":"ping"}}"#).expect("execd reads");
+    assert_eq!(line(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    drop(stdin);
+    assert_eq!(execd.exit_code(), Some(0));
+    assert!(lines.next().is_none());
+}
+
+/// rule: protocol.md, The marker: Without `--marker` nothing is written before the first answer,
+///   and no variable asks for it
+#[test]
+fn without_the_flag_there_is_no_marker() {
+    let mut execd = Execd::with(&[], &[("EXECD_MARKER", "word")]);
+    execd.close_stdin();
+    assert_eq!(execd.rest(), Vec::<String>::new());
+    assert_eq!(execd.exit_code(), Some(0));
+    let bad = Command::new(env!("CARGO_BIN_EXE_execd")).args(["--marker", "a b"]).output();
+    let bad = bad.expect("execd runs");
+    assert_eq!((bad.status.code(), bad.stdout.len()), (Some(125), 0));
+}
