@@ -6,15 +6,11 @@
 import { isObject } from "../text/values.ts";
 import { Daemon, NamedError, RpcError, START_DEADLINE_MS } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
-import {
-  type Candidate, type SettledCommand, chosenCommand, locate, silenceSeconds,
-} from "./locate.ts";
+import { type FarStart, farStart, refusesFlags } from "./far.ts";
+import { type Candidate, type SettledCommand, chosenCommand, locate } from "./locate.ts";
 import { execdName } from "./others.ts";
 import type { Reply } from "./wire-results.ts";
 import type { Method, MethodParams } from "./wire.ts";
-
-/** The extension's pings come at a third of `--exit-after-silence`. */
-const PINGS_PER_SILENCE = 3;
 
 /** What the owner of a client gives to it. */
 export interface ClientEvents {
@@ -231,7 +227,7 @@ export class Client {
     const failed: string[] = [];
     for (const candidate of candidates) {
       try {
-        return await this.#startOne(candidate, env);
+        return await this.#startFar(candidate, env);
       } catch (error) {
         if (this.#closed) throw new ClientClosed("shutting down");
         failed.push(`${candidate.source}: ${String((error as Error).message)}`);
@@ -242,11 +238,26 @@ export class Client {
     throw new NoExecd(noExecdMessage(failed, missing));
   }
 
-  async #startOne(candidate: Candidate, env: NodeJS.ProcessEnv): Promise<Daemon> {
+  /** Starts one, on another machine with a marker and a lease where it knows these. */
+  async #startFar(candidate: Candidate, env: NodeJS.ProcessEnv): Promise<Daemon> {
+    if (candidate.line === undefined) return await this.#startOne(candidate, env);
+    try {
+      return await this.#startOne(candidate, env, farStart(candidate.line));
+    } catch (error) {
+      if (this.#closed || !refusesFlags(String((error as Error).message))) throw error;
+      return await this.#startOne(candidate, env);
+    }
+  }
+
+  async #startOne(
+    candidate: Candidate,
+    env: NodeJS.ProcessEnv,
+    far?: FarStart,
+  ): Promise<Daemon> {
     this.#lastIdOfDaemon = this.#lastSessionId;
     const first = this.#lastSessionId + 1;
     const ids = first > 1 ? ["--first-session-id", String(first)] : [];
-    const flags = [...ids, ...this.#flags()];
+    const flags = [...far?.flags ?? [], ...ids, ...this.#flags()];
     let started = false;
     const daemon = new Daemon(candidate, flags, env, {
       onNotification: (method, params) => {
@@ -259,15 +270,14 @@ export class Client {
       onGone: (why, expected) => {
         if (started && !expected) this.#onLost(daemon, why);
       },
-    });
+    }, far?.marker);
     this.#attempt = daemon;
     this.#socket = (await answersInTime(daemon)).socket;
     started = true;
     this.#starts += 1;
     this.#startedWith = env;
     this.#daemon = daemon;
-    const silence = silenceSeconds(candidate.line);
-    if (silence) daemon.keepAwake((silence * 1000) / PINGS_PER_SILENCE);
+    if (far?.beatMs !== undefined) daemon.beat(far.beatMs);
     return daemon;
   }
 

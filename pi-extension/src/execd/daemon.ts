@@ -7,6 +7,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { isObject, parseObject } from "../text/values.ts";
+import { isFirstAnswer, NOISE_KEPT_CHARS, NOISE_MAX_BYTES } from "./far.ts";
 import { LineSplitter } from "./lines.ts";
 import type { Candidate } from "./locate.ts";
 
@@ -115,11 +116,28 @@ export class Daemon {
   #pings: NodeJS.Timeout | undefined;
   #pingsMissed = 0;
   #drain: NodeJS.Timeout | undefined;
-  #awakeMs: number | undefined;
+  #beats: NodeJS.Timeout | undefined;
+  /** Whether something was sent since the last beat. */
+  #hasSent = false;
+  /** The line behind which execd's output begins, until it has come. */
+  #marker: string | undefined;
+  /** What came before it: the beginning, and how much. */
+  #noise = "";
+  #noiseBytes = 0;
 
-  /** Starts the process; whether it answers is for the first request to tell. */
-  constructor(candidate: Candidate, flags: string[], env: NodeJS.ProcessEnv, to: DaemonEvents) {
+  /**
+   * Starts the process; whether it answers is for the first request to tell. What comes before the
+   * line `marker` is none of execd's.
+   */
+  constructor(
+    candidate: Candidate,
+    flags: string[],
+    env: NodeJS.ProcessEnv,
+    to: DaemonEvents,
+    marker?: string,
+  ) {
     this.candidate = candidate;
+    this.#marker = marker;
     this.#events = to;
     this.#gone = new Promise((resolve) => {
       this.#resolveGone = resolve;
@@ -153,6 +171,7 @@ export class Daemon {
     if (pipes.length === 0) return;
     const lines = new LineSplitter((line) => this.#onLine(line));
     child.stdout.on("data", (bytes: Buffer) => {
+      if (this.#marker !== undefined) this.#noteNoise(bytes);
       if (!lines.push(bytes)) this.kill("a line of its output is too long");
     });
     child.stdout.once("end", () => {
@@ -205,10 +224,14 @@ export class Daemon {
     });
   }
 
-  /** Pings every `periodMs` also while nothing waits, for execd's `--exit-after-silence`. */
-  keepAwake(periodMs: number): void {
-    this.#awakeMs = Math.min(periodMs, PING_PERIOD_MS);
-    this.#startPings();
+  /** Sends a blank line where nothing else was sent for `periodMs`, for execd's `--lease`. */
+  beat(periodMs: number): void {
+    this.#beats = setInterval(() => {
+      const [stdin] = this.#pipes();
+      // What waits to be sent is heard too, once it is.
+      if (!this.#hasSent && stdin?.writableLength === 0) stdin.write("\n");
+      this.#hasSent = false;
+    }, periodMs).unref();
   }
 
   /** Ends every session and execd itself; resolves when its process has been reaped. */
@@ -250,12 +273,32 @@ export class Daemon {
   #send(message: object): void {
     const [stdin] = this.#pipes();
     if (stdin && !stdin.destroyed) stdin.write(`${JSON.stringify(message)}\n`);
+    this.#hasSent = true;
+  }
+
+  /** Notes what may have come before the marker. */
+  #noteNoise(bytes: Buffer): void {
+    this.#noiseBytes += bytes.length;
+    const room = NOISE_KEPT_CHARS - this.#noise.length;
+    if (room > 0) this.#noise += bytes.toString("utf8").slice(0, room);
+    if (this.#noiseBytes > NOISE_MAX_BYTES) {
+      this.kill(`more than ${NOISE_MAX_BYTES} bytes came before execd's own output`);
+    }
   }
 
   #onLine(line: string): void {
+    // A terminal on the way ends lines in its own way.
+    if (this.#marker !== undefined && line.trimEnd() === this.#marker) {
+      this.#marker = undefined;
+      return;
+    }
     // A transport may print lines of its own between.
     const message = parseObject(line);
     if (!message) return;
+    if (this.#marker !== undefined) {
+      if (!isFirstAnswer(message)) return;
+      this.#marker = undefined;
+    }
     if (typeof message.method === "string") {
       this.#onNotification(message.method, message.params);
       return;
@@ -309,7 +352,7 @@ export class Daemon {
       else handle.unref();
     }
     if (on) this.#startPings();
-    else if (this.#awakeMs === undefined) this.#stopPings();
+    else this.#stopPings();
   }
 
   #pipes(): Socket[] {
@@ -319,7 +362,7 @@ export class Daemon {
 
   #startPings(): void {
     clearInterval(this.#pings);
-    this.#pings = setInterval(() => this.#ping(), this.#awakeMs ?? PING_PERIOD_MS).unref();
+    this.#pings = setInterval(() => this.#ping(), PING_PERIOD_MS).unref();
   }
 
   #stopPings(): void {
@@ -341,9 +384,12 @@ export class Daemon {
     if (this.#isGone) return;
     this.#isGone = true;
     this.#stopPings();
+    clearInterval(this.#beats);
     clearTimeout(this.#drain);
     const said = this.#stderr.trim();
-    const why = `${this.#spawnError?.message ?? how}${said ? `; it said: ${lastLines(said)}` : ""}`;
+    const printed = this.#marker === undefined ? "" : this.#noise.trim();
+    const why = (this.#spawnError?.message ?? how) + (said && `; it said: ${lastLines(said)}`)
+      + (printed && `; it printed: ${lastLines(printed)}`);
     for (const id of [...this.#pending.keys()]) {
       this.#settle(id)?.reject(new DaemonGone(`execd ${why}`));
     }

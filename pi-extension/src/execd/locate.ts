@@ -127,10 +127,3 @@ function isProgram(path: string): boolean {
     return false;
   }
 }
-
-/** The seconds of `--exit-after-silence S` (or `=S`) in a command line; undefined without it. */
-export function silenceSeconds(line: string | undefined): number | undefined {
-  const found = /--exit-after-silence[= ]+(\d+(?:\.\d+)?)/.exec(line ?? "");
-  const seconds = Number(found?.[1]);
-  return seconds > 0 ? seconds : undefined;
-}

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, it } from "node:test";
 import { promisify } from "node:util";
 import { Client } from "../../src/execd/client.ts";
-import { locate, silenceSeconds } from "../../src/execd/locate.ts";
+import { locate } from "../../src/execd/locate.ts";
 import {
   EXECD, kill, parentOf, outputOf, Pi, processesWith, type Result, runs, textOf, until,
 } from "./lib.ts";
@@ -212,8 +212,6 @@ it("the order in which execd is looked for", () => {
   assert.deepEqual(locate(bin, here).candidates.map((c) => c.command), ["/x/execd"]);
   const both = locate({ ...bin, EXECD_COMMAND: "ssh 'my box' execd" }, here).candidates;
   assert.deepEqual(both.map((c) => c.args), [["-c", "ssh 'my box' execd \"$@\"", "execd"]]);
-  assert.equal(silenceSeconds("docker exec -i b execd --exit-after-silence 60"), 60);
-  assert.equal(silenceSeconds("execd"), undefined);
 });
 
 // rule: pi.md, The extension: EXECD_COMMAND is a command line; an absent workdir stays absent,

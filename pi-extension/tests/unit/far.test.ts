@@ -1,0 +1,120 @@
+/** An execd behind a command line: what is printed before it, its lease, and its version. */
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, it } from "node:test";
+import { durationMs, farStart } from "../../src/execd/far.ts";
+import { EXECD, outputOf, Pi } from "./lib.ts";
+
+const scratch = mkdtempSync(join(tmpdir(), "execd-far-"));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** Starts pi with this command line, has it do something, and ends it. */
+async function behind(line: string, act: (pi: Pi) => Promise<void>): Promise<void> {
+  process.env.EXECD_COMMAND = line;
+  const pi = new Pi();
+  try {
+    await pi.start();
+    await act(pi);
+  } finally {
+    await pi.shutdown();
+    delete process.env.EXECD_COMMAND;
+  }
+}
+
+/** Why no execd could be started. */
+async function failure(line: string): Promise<string> {
+  let why = "";
+  await behind(line, async (pi) => {
+    why = await pi.call("exec_command", { cmd: "true" }).then(() => "", (error: Error) => error.message);
+  });
+  return why;
+}
+
+const OWN_LINE = "tr '\\0' ' ' < /proc/$PPID/cmdline; echo";
+
+// rule: pi.md, The extension: A command line gets `--marker` and, where it has none, `--lease`;
+//   a third of the lease is how often something is sent
+it("what a command line is started with", () => {
+  const beats = [
+    ["ssh box execd", 200_000], ["execd --lease 60s", 20_000], ["execd --lease=1h30m", 1_800_000],
+    ["execd --lease '6'", 2_000], ["docker exec -i b execd --exit-after-silence 60", 20_000],
+    ["ssh box EXECD_LEASE=1.5m execd", 30_000], ["execd --lease soon", undefined],
+  ] as const;
+  for (const [line, beatMs] of beats) {
+    const far = farStart(line);
+    assert.equal(far.beatMs, beatMs, line);
+    const word = far.flags[0]?.slice("--marker=".length) ?? "";
+    assert.match(word, /^[\w-]{20,64}$/, "the remote shell leaves it as it is");
+    assert.equal(far.marker, `=== execd ${word} ===`);
+    assert.deepEqual(far.flags.slice(1), line === "ssh box execd" ? ["--lease=10m"] : [], line);
+  }
+  assert.notEqual(farStart("x").marker, farStart("x").marker);
+  const times = ["0.5", "500ms", "5m", "1m30s", "0", "1h 5m", "5 m", "-1", ""];
+  const read = [500, 500, 300_000, 90_000, undefined, undefined, undefined, undefined, undefined];
+  assert.deepEqual(times.map(durationMs), read);
+});
+
+// Without the marker what a .bashrc prints without a newline made the first answer unreadable.
+// rule: pi.md, The extension: What a login prints before execd, with a newline or without, is
+//   skipped up to the marker
+it("what is printed before execd is not taken for its answers", async () => {
+  const noise = String.raw`Welcome!\n{"jsonrpc":"2.0","id":1,"result":{}}\n{"half":`;
+  await behind(`printf '${noise}'; exec '${EXECD}'`, async (pi) => {
+    const result = await pi.call("exec_command", { cmd: OWN_LINE });
+    assert.match(outputOf(result), / --marker=[\w-]+ --lease=10m /);
+    assert.deepEqual(pi.notices, []);
+  });
+  // A command line that echoes what it runs, and one that hands no flags on.
+  await behind(`set -x; echo "$0 $@"; exec '${EXECD}'`, async (pi) => {
+    assert.equal(outputOf(await pi.call("exec_command", { cmd: "echo hi" })), "hi\n");
+  });
+  await behind(`echo Welcome; exec '${EXECD}' --no-log #`, async (pi) => {
+    assert.equal(outputOf(await pi.call("exec_command", { cmd: "echo hi" })), "hi\n");
+  });
+});
+
+// rule: pi.md, The extension: Where the marker never comes the error shows what came instead, and
+//   endless output before it ends the start
+it("the error shows what was printed where no execd comes", async () => {
+  const failed = await failure("echo 'Welcome to far'; echo 'no route' >&2; exit 7 #");
+  assert.match(failed, /exited with status 7; it said: no route; it printed: Welcome to far\./);
+  const started = Date.now();
+  const endless = await failure("exec yes 'More and more' #");
+  assert.match(endless, /more than 1048576 bytes came before execd's own output; it printed: /);
+  assert.ok(endless.includes("More and more") && endless.length < 2_000, endless);
+  assert.ok(Date.now() - started < 9_000, "not only at the start's deadline");
+});
+
+// rule: pi.md, The extension: An execd of an earlier version on the other machine is started
+//   without them
+it("an execd that knows neither flag is started without them", async () => {
+  const program = join(scratch, "older");
+  const refuse = 'case " $* " in *" --marker"*) echo "execd: unknown flag --marker" >&2; exit 125; esac';
+  writeFileSync(program, `#!/bin/sh\n${refuse}\nexec '${EXECD}' "$@"\n`);
+  chmodSync(program, 0o755);
+  await behind(`'${program}'`, async (pi) => {
+    const said = outputOf(await pi.call("exec_command", { cmd: OWN_LINE }));
+    assert.doesNotMatch(said, /--marker|--lease/);
+    assert.deepEqual(pi.notices, []);
+  });
+});
+
+// rule: pi.md, The extension: A command line gets `--marker` and, where it has none, `--lease`;
+//   a third of the lease is how often something is sent
+it("an idle pi keeps its execd beyond the lease", async (t) => {
+  await behind(`exec '${EXECD}' --lease 3s`, async (pi) => {
+    const own = "echo $PPID";
+    const before = outputOf(await pi.call("exec_command", { cmd: own }));
+    let longest = 0;
+    for (let last = Date.now(), until = last + 4_500; last < until;) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      longest = Math.max(longest, Date.now() - last);
+      last = Date.now();
+    }
+    const same = outputOf(await pi.call("exec_command", { cmd: own })) === before;
+    if (longest > 1_500) t.diagnostic("the machine stood still: nothing is shown");
+    else assert.ok(same, "the same execd");
+  });
+});
