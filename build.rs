@@ -28,5 +28,10 @@ fn main() {
     for flag in [&format!("-T,{script}"), "--no-eh-frame-hdr", "--icf=all"] {
         println!("cargo:rustc-link-arg-bins=-Wl,{flag}");
     }
-    println!("cargo:rustc-link-arg-bins=-no-pie");
+    // Beside the -static-pie of a static build this makes a program that asks for a loader and
+    // crashes; there -Crelocation-model=static does it.
+    let features = var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+    if !features.split(',').any(|feature| feature == "crt-static") {
+        println!("cargo:rustc-link-arg-bins=-no-pie");
+    }
 }

@@ -347,7 +347,8 @@ function newParam(error: unknown): string | undefined {
 function noExecdMessage(failed: string[], missing: string[]): string {
   const tried = [...failed, ...missing.map((what) => `${what}: not found`)];
   return `no execd to run commands with. Tried: ${tried.join("; ")}. `
-    + "Install it so that `execd` is on PATH (Linux x64 is what the package brings along), "
+    + "Install it so that `execd` is on PATH (the package brings it along for Linux on x64 and "
+    + "arm64), "
     + "set EXECD_BIN to its path, or EXECD_COMMAND to a command line that starts it elsewhere, "
     + 'for example EXECD_COMMAND="ssh devbox execd".';
 }

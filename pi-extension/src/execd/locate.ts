@@ -34,8 +34,8 @@ export interface Located {
   missing: string[];
 }
 
-/** The platform package that holds the binary. Linux on x64 is what is packaged. */
-export const PLATFORM_PACKAGE = "@pi-execd/linux-x64";
+/** The platform package that holds the binary: there is one for Linux on x64, and one on arm64. */
+export const PLATFORM_PACKAGE = `@pi-execd/${process.platform}-${process.arch}`;
 
 /** The directory of the extension's sources. */
 const SRC = dirname(dirname(fileURLToPath(import.meta.url)));

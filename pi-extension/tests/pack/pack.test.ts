@@ -3,7 +3,7 @@
  * with neither Rust nor a network, and runs it.
  */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import {
   accessSync,
   constants,
@@ -11,6 +11,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -23,7 +24,7 @@ import { delimiter, join, relative, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { filesBelow, machineTexts, tracesBelow } from "../../scripts/machine-traces.ts";
-import { binaryProblems } from "../../scripts/release-binary.ts";
+import { binaryProblems, PLATFORMS } from "../../scripts/release-binary.ts";
 import { runJson } from "../pi/lib/json.ts";
 import { exec, turn } from "../pi/lib/model.ts";
 import { execdBinary, EXTENSION_DIR, piCommand } from "../pi/lib/paths.ts";
@@ -40,7 +41,7 @@ const PLATFORM = "@pi-execd/linux-x64";
 /** Nothing listens on the discard port: whoever asks the network is refused at once. */
 const NOBODY = "http://127.0.0.1:9/";
 /** What pi, npm and bash need of a machine. */
-const PROGRAMS = ["sh", "bash", "env", "npm", "readlink"];
+const PROGRAMS = ["sh", "bash", "env", "npm", "npx", "readlink"];
 
 interface Manifest {
   version: string;
@@ -78,13 +79,13 @@ test("the extension package holds src and the bundled platform package, and no t
   const src = filesBelow(join(EXTENSION_DIR, "src")).map((file) => join("src", file));
   const bundled = ["LICENSE", "README.md", "bin/execd", "package.json"];
   const expected = [
-    ...["LICENSE", "README.md", "package.json"],
+    ...["LICENSE", "README.md", "bin/pi-execd.mjs", "package.json"],
     ...src,
     ...bundled.map((file) => join("node_modules", PLATFORM, file)),
   ];
   assert.deepEqual(filesBelow(root), expected.sort());
   assertSameProgram(join(root, "node_modules", PLATFORM, "bin/execd"));
-  for (const file of ["src/index.ts", "README.md"]) {
+  for (const file of ["src/index.ts", "README.md", "bin/pi-execd.mjs"]) {
     assert.deepEqual(readFileSync(join(root, file)), readFileSync(join(EXTENSION_DIR, file)));
   }
   assert.deepEqual(readFileSync(join(root, "LICENSE")), readFileSync(join(REPO, "LICENSE")));
@@ -95,7 +96,8 @@ test("the packed package.json names the platform package and nothing of the chec
   const packed = readManifest(join(unpacked(extensionTarball), "package"));
   assert.deepEqual(packed["optionalDependencies"], { [PLATFORM]: version });
   assert.deepEqual(packed["bundleDependencies"], [PLATFORM]);
-  for (const field of ["pi", "peerDependencies", "engines", "license", "keywords"]) {
+  const kept = ["pi", "bin", "peerDependencies", "peerDependenciesMeta", "engines", "license"];
+  for (const field of kept) {
     assert.deepEqual(packed[field], own[field], field);
   }
   for (const field of ["scripts", "devDependencies", "dependencies"]) {
@@ -117,12 +119,58 @@ test("nothing packed tells on this machine", () => {
 
 test("a binary is fit for a release only if it runs on every Linux on x64", () => {
   const script = binaryProblems(Buffer.from("#!/bin/sh\n"), []);
-  assert.deepEqual(script, ["it is no program for Linux on x64"]);
+  assert.deepEqual(script, ["it is no program for linux-x64"]);
   const dynamic = binaryProblems(readFileSync(process.execPath), ["/lib64/ld-linux"]);
   assert.deepEqual(dynamic, [
     'it holds "/lib64/ld-linux"',
     "it is linked dynamically, to the libc of this machine",
   ]);
+});
+
+test("each machine has its own package, by what its programs say they are for", () => {
+  assert.deepEqual(PLATFORMS.map(({ name }) => name), ["linux-x64", "linux-arm64"]);
+  for (const platform of PLATFORMS) {
+    const problems = binaryProblems(readFileSync(execdBinary()), [], platform);
+    const foreign = `it is no program for ${platform.name}`;
+    assert.equal(problems.includes(foreign), platform.cpu !== process.arch, problems.join("\n"));
+  }
+});
+
+// Tools of the Model Context Protocol for who has no Rust.
+test("npm installs it into an empty directory without a network, and npx runs it", async (t) => {
+  const place = scratch(t);
+  const env = { ...place.plainEnvironment(), ...bareMachine(place) };
+  await assertNoNetwork(place, env);
+  const tarball = join(dir, "out", extensionTarball);
+  await run("npm", ["install", tarball], { cwd: place.cwd, env });
+  // Of pi, which it also extends, nothing is installed for it.
+  assert.deepEqual(readdirSync(join(place.cwd, "node_modules")).sort(), [
+    ".bin", ".package-lock.json", "pi-execd",
+  ]);
+  const npx = (...args: string[]) => run("npx", ["pi-execd", ...args], { cwd: place.cwd, env });
+  assert.equal((await npx("--version")).stdout, `execd ${version}\n`);
+  // Node has become execd: the status is its own, and so is what the command runs below.
+  const ran = npx("run", "-c", "readlink /proc/$PPID/exe; exit 7");
+  await assert.rejects(ran, (error: { code?: number; stdout?: string }) => {
+    assert.equal(error.code, 7);
+    const packed = join("node_modules/pi-execd/node_modules", PLATFORM, "bin/execd");
+    assert.equal(error.stdout, `${realpathSync(join(place.cwd, packed))}\n`);
+    return true;
+  });
+  assert.match(initialized(place.cwd, env), /"serverInfo":\{"name":"execd"/);
+});
+
+test("without its platform's package npx says what is missing", async (t) => {
+  const place = scratch(t);
+  const env = { ...place.plainEnvironment(), ...bareMachine(place) };
+  const launcher = place.path("pi-execd.mjs");
+  copyFileSync(join(EXTENSION_DIR, "bin/pi-execd.mjs"), launcher);
+  const started = run("node", [launcher, "mcp"], { cwd: place.cwd, env });
+  await assert.rejects(started, (error: { code?: number; stderr?: string }) => {
+    assert.equal(error.code, 125);
+    assert.match(error.stderr ?? "", new RegExp(`there is no package ${PLATFORM}: `));
+    return true;
+  });
 });
 
 test("a binary of another version is not packed", async () => {
@@ -221,6 +269,16 @@ function bareMachine(place: Scratch): Record<string, string> {
     npm_config_https_proxy: NOBODY,
     npm_config_fetch_retries: "0",
   };
+}
+
+/** What `npx pi-execd mcp` answers to the first request of a client. */
+function initialized(cwd: string, env: Record<string, string>): string {
+  const clientInfo = { name: "t", version: "1" };
+  const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
+  const request = { jsonrpc: "2.0", id: 1, method: "initialize", params };
+  const input = `${JSON.stringify(request)}\n`;
+  const asked = { cwd, env, input, encoding: "utf8", timeout: 100_000 } as const;
+  return execFileSync("npx", ["pi-execd", "mcp"], asked);
 }
 
 /** Where a program of the system is, past the links by which it is found. */
