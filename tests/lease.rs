@@ -163,6 +163,7 @@ fn the_marker_is_a_line_of_its_own_before_all_else() {
     assert!(lines.next().is_none());
 }
 
+/// rule: protocol.md, The marker: `--marker` alone is `--marker ready`
 /// rule: protocol.md, The marker: Without `--marker` nothing is written before the first answer,
 ///   and no variable asks for it
 #[test]
@@ -171,6 +172,11 @@ fn without_the_flag_there_is_no_marker() {
     execd.close_stdin();
     assert_eq!(execd.rest(), Vec::<String>::new());
     assert_eq!(execd.exit_code(), Some(0));
+    for words in [&["--marker"][..], &["--marker", "--no-socket"], &["--marker=ready"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+        let said = command.args(words).stdin(Stdio::null()).output().expect("execd runs");
+        assert_eq!(said.stdout, b"\n=== execd ready ===\n", "{words:?}");
+    }
     let bad = Command::new(env!("CARGO_BIN_EXE_execd")).args(["--marker", "a b"]).output();
     let bad = bad.expect("execd runs");
     assert_eq!((bad.status.code(), bad.stdout.len()), (Some(125), 0));

@@ -49,6 +49,16 @@ impl Arguments {
         self.parser.value().map_err(|fault| fault.to_string())
     }
 
+    /// The value of the flag that came last, where the next argument is none of the flags.
+    pub fn value_if_any(&mut self) -> Option<OsString> {
+        if let Some(attached) = self.parser.optional_value() {
+            return Some(attached);
+        }
+        let is_word = |next: &OsStr| !next.as_encoded_bytes().starts_with(b"-");
+        let takes = self.parser.try_raw_args()?.peek().is_some_and(is_word);
+        if takes { self.parser.value().ok() } else { None }
+    }
+
     /// The value that is a number within a range.
     pub fn number(&mut self, flag: &str, low: u64, high: u64) -> Result<u64, Reason> {
         number(flag, &self.value()?, low, high)

@@ -17,7 +17,7 @@ use super::survey::{Place, Which};
 use super::table::{self, SHELLS};
 use super::tail::TailOptions;
 use crate::config::Config;
-use crate::limits::{MARKER_MAX_BYTES, TAIL_LINES};
+use crate::limits::{MARKER_MAX_BYTES, MARKER_WORD, TAIL_LINES};
 use crate::pure::process::signal_names::parse_signal;
 
 mod log_flags;
@@ -123,7 +123,7 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
                 "-V" | "--version" => return Ok(Command::Version),
                 "--describe" => describes = true,
                 "--for-models" => for_models = true,
-                "--marker" => config.marker = Some(marker(arguments.value()?)?),
+                "--marker" => config.marker = Some(marker(arguments.value_if_any())?),
                 flag => drop(any_setting(flag, &mut arguments, &mut config)?),
             },
             Word(word) => {
@@ -139,9 +139,9 @@ fn parse_serve(words: Vec<OsString>, mut config: Config) -> Result<Command, Reas
 }
 
 /// The word of the first line, which no shell on the way may take for anything but a word.
-fn marker(word: OsString) -> Result<String, Reason> {
+fn marker(word: Option<OsString>) -> Result<String, Reason> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let word = text(word)?;
+    let word = word.map_or_else(|| Ok(MARKER_WORD.to_owned()), text)?;
     if (1..=MARKER_MAX_BYTES).contains(&word.len()) && word.bytes().all(fits) {
         return Ok(word);
     }

@@ -48,6 +48,9 @@ pub const KEYS_READ_BYTES: usize = 4 * 1024;
 pub const REDRAW_PAUSE_MS: u64 = 1_000;
 /// Longest word of `--marker`.
 pub const MARKER_MAX_BYTES: usize = 64;
+
+/// The word of a `--marker` that is given none.
+pub const MARKER_WORD: &str = "ready";
 /// Lines that `execd tail` prints when no number is given.
 pub const TAIL_LINES: u64 = 10;
 /// Logs that `execd logs` shows, unless it is asked for all.
