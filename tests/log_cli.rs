@@ -4,7 +4,7 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -405,10 +405,8 @@ fn a_log_whose_index_makes_no_sense_is_printed_as_it_is_and_that_is_told() {
     assert_eq!((said.status, said.err, said.out), (Some(1), told, whole.out));
 }
 
-/// rule: logs.md, Reading by people: Facts that tell of less output than the log has are not
-///   believed
 #[test]
-fn what_is_no_log_is_named_and_facts_of_less_than_there_is_are_not_believed() {
+fn what_is_no_log_is_named() {
     let mut execd = Execd::start();
     execd.run("echo one");
     let dir = execd.log_dir();
@@ -422,13 +420,48 @@ fn what_is_no_log_is_named_and_facts_of_less_than_there_is_are_not_believed() {
     assert_eq!((fifo.status, fifo.err), (Some(1), told));
     let none = said(&execd, &["log", "8-00000001"]);
     assert!(none.err.contains("execd-8-00000001.log: there is no such log"), "{}", none.err);
-    fs::write(dir.join("execd-9-00000000.log"), "one\ntwo\nthree\n").expect("a log");
-    let meta = r#"{"session_id":9,"command":"x","ended_at_ms":1,"exit_code":0,"total_bytes":4}"#;
-    fs::write(dir.join("execd-9-00000000.meta"), meta).expect("its facts");
-    let all = said(&execd, &["log", "9-00000000"]);
-    assert_eq!((all.out.as_str(), all.err.as_str()), ("one\ntwo\nthree\n", ""));
-    let listed = said(&execd, &["logs"]);
-    assert!(listed.out.contains(" 14B/14B "), "{}", listed.out);
+}
+
+/// read_output had none of it then, and `execd log` printed what somebody else had written.
+/// rule: logs.md, Full disks: A log that somebody appends to after its session has ended has that
+///   session's output, and nothing that stands behind it is told
+#[test]
+fn what_somebody_appends_to_an_ended_log_is_not_told() {
+    let mut execd = Execd::start();
+    let line = execd.run("echo one");
+    let cmd = "printf 12345; printf 67 >&2";
+    let two = execd.result("bash_stream", json!({"command": cmd, "stream": false}));
+    let three = execd.result("bash_stream", json!({"command": "printf three", "stream": false}));
+    let of_stream = |one: &Value| PathBuf::from(one["logPath"].as_str().expect("a path"));
+    let logs = [log_path(&line), of_stream(&two), of_stream(&three)];
+    for log in &logs {
+        facts(&log.with_extension("meta"), is_over);
+    }
+    for log in &logs {
+        let mut file = fs::File::options().append(true).open(log).expect("the log");
+        file.write_all(b"somebody else's\n").expect("room");
+    }
+    for (id, whole) in [(1, "one\n"), (2, "1234567"), (3, "three")] {
+        let page = execd.result("read_output", json!({"session_id": id, "from": 0}));
+        let told = [&page["text"], &page["total_bytes"], &page["eof"], &page["log_from"]];
+        let total = json!(whole.len());
+        assert_eq!(told, [&json!(whole), &total, &json!(true), &json!(0)], "{page}");
+        assert_absent(&page, &["gap"]);
+    }
+    let page = execd.result("get_process_log", json!({"sessionId": 3}));
+    assert_eq!([&page["text"], &page["totalBytes"]], [&json!("three"), &json!(5)], "{page}");
+    assert_absent(&page, &["omittedBytes"]);
+    for (log, whole) in logs.iter().zip(["one\n", "1234567", "three"]) {
+        let shown = log.display().to_string();
+        let all = said(&execd, &["log", "--raw", &shown]);
+        assert_eq!((all.out.as_str(), all.err.as_str()), (whole, ""));
+        let last = said(&execd, &["log", "--raw", &shown, "--from", "-2"]);
+        assert_eq!(last.out, whole[whole.len() - 2..]);
+        let listed = said(&execd, &["logs"]);
+        let size = format!("  {0}B/{0}B  ", whole.len());
+        let row = listed.out.lines().find(|row| row.starts_with(&short(log))).expect("its row");
+        assert!(row.contains(&size), "{}", listed.out);
+    }
 }
 
 /// rule: logs.md, Reading by people: `--lines N` (also `-n`) prints the last so many lines, however
@@ -542,6 +575,18 @@ fn logs_are_listed_newest_first() {
     fs::write(aside.with_extension("meta"), told).expect("its facts");
     let listed = said(&execd, &["logs"]);
     assert!(listed.out.contains("  4B/2.7TB  "), "{}", listed.out);
+    // Of a row of segments all was told as kept that its beginning had not lost.
+    let told = "{\"ended_at_ms\":1,\"exit_code\":0,\"total_bytes\":18,\"segment_bytes\":4}\n";
+    fs::write(aside.with_extension("meta"), told).expect("its facts");
+    for (number, bytes) in [(2, "5678"), (3, "90"), (4, "3456"), (5, "78 and what is not its own")]
+    {
+        fs::write(aside.with_extension(format!("log.{number}")), bytes).expect("a segment");
+    }
+    let listed = said(&execd, &["logs"]);
+    assert!(listed.out.contains("  16B/18B  "), "{}", listed.out);
+    fs::remove_file(aside.with_extension("log.5")).expect("it is there");
+    let listed = said(&execd, &["logs"]);
+    assert!(listed.out.contains("  14B/18B  "), "{}", listed.out);
     for n in 0..60 {
         fs::write(execd.log_dir().join(format!("execd-9-000001{n:02}.log")), "").expect("a log");
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, message_of};
 use super::log_whose::{Meant, of_number, writer_of};
-use super::logs::{facts_of, open_dir, total_of};
+use super::logs::{facts_of, open_dir};
 use super::say::complain;
 use super::survey::{Execd, NAMED_CHARS, Place, shortened, survey};
 use crate::keeper::range::{self, Wanted};
@@ -143,7 +143,7 @@ fn of_log(dir: Option<&PathBuf>, name: String) -> Result<Source, String> {
     let dir = open_dir(dir)?;
     let path = dir.path().join(&name);
     let path = path.display();
-    let total = total_of(&dir, &name, &facts_of(&dir, &name));
+    let total = facts_of(&dir, &name)["total_bytes"].as_u64();
     match dir.read_log(&name) {
         // All of its output is a gap then.
         Err(ENOENT) if total.is_some() => {}

@@ -46,17 +46,6 @@ pub fn facts_of(dir: &LogDir, name: &str) -> Value {
     serde_json::from_slice(line).unwrap_or_default()
 }
 
-/// How many bytes the output of a log has, where the facts beside it say that. Facts of less than
-/// lies there are not believed.
-pub fn total_of(dir: &LogDir, name: &str, facts: &Value) -> Option<u64> {
-    let told = facts["total_bytes"].as_u64()?;
-    // How long a log in segments is without that takes a look through the directory.
-    let total = facts["segment_bytes"].is_u64().then_some(told);
-    let nothing = Wanted { only: None, from: 0, to: 0, max_bytes: 1, total };
-    let there = range::read(dir, name, &nothing).map_or(0, |read| read.head.known_total);
-    Some(told).filter(|told| *told >= there)
-}
-
 /// A number of bytes for people, in the largest unit up to TB: `512B`, `1.5KB`, `2.8TB`.
 pub fn size_text(bytes: u64) -> String {
     let (part, unit) = match bytes >> 30 {
@@ -66,13 +55,6 @@ pub fn size_text(bytes: u64) -> String {
     };
     // The part's MB are GB or TB of the whole.
     format_size(usize::try_from(part).unwrap_or(usize::MAX)).replace("MB", unit)
-}
-
-/// How many bytes the file of a log has, those that are gone not among them; `None`: it is a row of
-/// segments, or cannot be read.
-fn bytes_kept(dir: &LogDir, name: &str, facts: &Value) -> Option<u64> {
-    let file = dir.read_log(name).ok().filter(|_| facts["segment_bytes"].is_null())?;
-    Some(file.size().ok()?.saturating_sub(file.first_data().unwrap_or(0)))
 }
 
 /// Prints the list; gives the exit status.
@@ -93,14 +75,14 @@ pub fn main(options: &LogsOptions) -> Result<i32, String> {
 
 fn row(dir: &LogDir, one: &Listed) -> ([String; 4], Value) {
     let facts = facts_of(dir, &one.name);
-    let total = total_of(dir, &one.name, &facts);
+    let total = facts["total_bytes"].as_u64();
     // Where it begins is asked for; a byte more would have to be read.
     let wanted = Wanted { only: None, from: 0, to: u64::MAX, max_bytes: 1, total };
     let read = range::read(dir, &one.name, &wanted).ok();
     let (total, from) =
         read.map_or((0, 0), |read| (total.unwrap_or(read.head.known_total), read.head.log_from));
     // What was lost behind the log's end, or was never written, is not kept either.
-    let there = bytes_kept(dir, &one.name, &facts).unwrap_or(u64::MAX);
+    let there = range::bytes_there(dir, &one.name, Some(total)).unwrap_or(0);
     let old_ms = clock::wall_ms().saturating_sub(one.at_ms);
     let ended = facts["ended_at_ms"].is_i64();
     let cells = [

@@ -64,6 +64,19 @@ impl Layout {
         let kept_from = main.first_data()?.min(size);
         Ok(Self { kept_from, size, segment_bytes: None })
     }
+
+    /// How many bytes its files have. Of a row of segments any may be gone or cut short.
+    pub(super) fn bytes_there(&self, dir: &LogDir, log: &str) -> u64 {
+        let Some(bytes) = self.segment_bytes else {
+            return self.size.saturating_sub(self.kept_from);
+        };
+        let (first, last) = (self.kept_from / bytes + 1, self.size.div_ceil(bytes));
+        let row = (first..=last).take(usize::try_from(LOG_KEEP_SEGMENTS).unwrap_or(usize::MAX));
+        let size_of = |number| dir.read_log(&segment_name(log, number)).and_then(|one| one.size());
+        // What one has beyond its own bytes, or beyond the log's end, is not the log's.
+        let room = |number: u64| bytes.min(self.size - (number - 1) * bytes);
+        row.map(|number| size_of(number).map_or(0, |size| size.min(room(number)))).sum()
+    }
 }
 
 /// Segments that a log has at most: those of its bound, the one that is begun, and one that is to

@@ -57,6 +57,12 @@ pub fn has_broken_index(dir: &LogDir, name: &str) -> bool {
     index.map_or(true, |index| index.is_some_and(|index| index.count() == 0))
 }
 
+/// How many bytes of a log are there, whose output has `total` bytes as far as that is known.
+/// Errors: openat(2), lseek(2).
+pub fn bytes_there(dir: &LogDir, name: &str, total: Option<u64>) -> Result<u64, i32> {
+    Ok(Layout::find(dir, name, total)?.bytes_there(dir, name))
+}
+
 /// Reads a part of a log as it is, as [`read`] does of the output: lines of the log writer's own
 /// are in it.
 pub fn read_as_is(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
@@ -67,15 +73,14 @@ pub fn read_as_is(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i3
 }
 
 /// What a log of `size` bytes has that has no index: bytes of one stream alone, from its first one
-/// on. Errors: ENOENT where it is not known of which.
+/// on. What it has beyond the output somebody else has appended: a log writer writes no line of
+/// its own without an index. Errors: ENOENT where it is not known of which stream they are.
 fn without_index(wanted: &Wanted, size: u64) -> Result<Blocks, i32> {
     Ok(match (wanted.only, wanted.total) {
-        (None, total) if total.is_none_or(|total| size <= total) => {
-            Blocks::plain(Source::Output, size)
-        }
+        (None, total) => Blocks::plain(Source::Output, total.unwrap_or(size).min(size)),
         (Some(source), Some(total)) if size == total => Blocks::plain(source, size),
-        // The log has something else in it, or all of it is the other stream's.
-        (None, _) | (Some(_), Some(0)) => Blocks::plain(Source::Output, 0),
+        // All of it is the other stream's.
+        (Some(_), Some(0)) => Blocks::plain(Source::Output, 0),
         (Some(_), _) => return Err(ENOENT),
     })
 }

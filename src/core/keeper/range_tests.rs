@@ -31,6 +31,20 @@ fn a_plain_log_is_read_by_its_offsets() {
 }
 
 #[test]
+fn what_a_plain_log_has_beyond_its_output_is_not_told() {
+    let temp = tempfile::tempdir().unwrap();
+    fs::write(temp.path().join("a"), "0123456789").unwrap();
+    let dir = LogDir::open(temp.path()).unwrap();
+    let asked = Wanted { total: Some(4), ..wanted(1, u64::MAX, 100) };
+    let found = read(&dir, "a", &asked).unwrap();
+    assert_eq!(told(&found), (1, 4, (1, 1), "123".to_owned()));
+    assert_eq!((found.head.log_from, found.head.known_total), (0, 4));
+    // Of one stream of several it is not known which bytes are its own.
+    let one = Wanted { only: Some(Source::Errors), ..asked };
+    assert_eq!(read(&dir, "a", &one), Err(ENOENT));
+}
+
+#[test]
 fn of_a_log_that_is_gone_all_is_a_gap() {
     let temp = tempfile::tempdir().unwrap();
     let dir = LogDir::open(temp.path()).unwrap();
