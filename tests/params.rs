@@ -228,3 +228,29 @@ fn a_misspelt_write_is_no_poll() {
     }
     assert_eq!(execd.poll_now(id)["output"], "hi\n", "nobody has taken it");
 }
+
+/// It was told as session 0.
+#[test]
+fn a_negative_session_is_refused_by_name_as_it_was_given() {
+    let mut execd = Execd::start();
+    let mut seen = 0;
+    for (method, properties) in methods() {
+        for name in ["session_id", "sessionId", "session_ids"] {
+            // Of a method of two forms one alone is described.
+            let both = method == "write_stdin" && name != "session_ids";
+            if !(properties.contains_key(name) || both) {
+                continue;
+            }
+            let (id, says) = match name {
+                "session_ids" => (json!([1, -7]), "session_ids: unknown session_id: -7".to_owned()),
+                _ => (json!(-7), format!("unknown {name}: -7")),
+            };
+            let error = execd.error(&method, json!({name: id}));
+            let data = [&error["data"]["reason"], &error["data"]["param"]];
+            assert_eq!(error["message"], says, "{method}: {error}");
+            assert_eq!(data, ["unknown_session", name], "{method}: {error}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 13, "{seen}");
+}

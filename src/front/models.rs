@@ -103,7 +103,7 @@ pub(super) fn input_schema(table: &[Param], params: &[(&str, &str)]) -> String {
 /// words, which cost less.
 fn plain(kind: Kind) -> String {
     let fixed = match kind {
-        Kind::Integer => r#""type":"integer""#,
+        Kind::Integer | Kind::Session => r#""type":"integer""#,
         Kind::Number => r#""type":"number""#,
         Kind::Bool => r#""type":"boolean""#,
         Kind::Env | Kind::Object(_) => r#""type":"object""#,

@@ -9,7 +9,7 @@ use serde_json::json;
 fn sample(kind: Kind) -> String {
     match kind {
         Kind::Text | Kind::NonEmptyText | Kind::Chars => "\"x\"".to_owned(),
-        Kind::Integer => "1".to_owned(),
+        Kind::Integer | Kind::Session => "1".to_owned(),
         Kind::Number => "1.5".to_owned(),
         Kind::Bool => "true".to_owned(),
         Kind::Choice(words) => {

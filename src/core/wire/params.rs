@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
-use super::{Int, RpcError, wanted};
+use super::{Int, Reason, RpcError, wanted};
 use crate::limits::QUOTED_VALUE_BYTES;
 use crate::pure::json::fields::Fields;
 use crate::pure::process::marks::is_mark;
@@ -58,6 +58,8 @@ pub enum Kind {
     Statuses,
     /// true, or a kind of input.
     InputKind,
+    /// A session's id.
+    Session,
     /// Sessions: an array of their ids, or "all".
     Sessions,
     /// An object of these fields.
@@ -221,10 +223,7 @@ pub(super) fn checked_fields<'a>(
 }
 
 fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
-    let fault = |wanted: &str| {
-        let message = format!("{path} must be {wanted}, not {}", quoted(raw));
-        Err(RpcError::invalid_param(path, message))
-    };
+    let fault = |wanted: &str| misfit(path, wanted, raw);
     match kind {
         Kind::Text | Kind::NonEmptyText => match serde_json::from_str::<String>(raw) {
             Err(_) => fault("a string"),
@@ -283,15 +282,35 @@ fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
         Kind::InputKind => {
             wanted::input(raw).map(drop).ok_or(()).or_else(|()| fault(wanted::INPUT))
         }
-        Kind::Sessions if raw == r#""all""# => Ok(()),
-        Kind::Sessions => serde_json::from_str::<Vec<Int>>(raw)
-            .map(drop)
-            .or_else(|_| fault("an array of session ids, or \"all\"")),
+        Kind::Session | Kind::Sessions => check_ids(kind, path, raw),
         Kind::Object(table) if raw.starts_with('{') => {
             checked_fields(raw, table, &format!("{path}.")).map(drop)
         }
         Kind::Object(_) => fault("an object"),
     }
+}
+
+fn misfit(path: &str, wanted: &str, raw: &str) -> Result<(), RpcError> {
+    let message = format!("{path} must be {wanted}, not {}", quoted(raw));
+    Err(RpcError::invalid_param(path, message))
+}
+
+/// A negative number is the id of no session, and is told as it was given.
+fn check_ids(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
+    let (ids, says): (Vec<Int>, _) = match kind {
+        _ if raw == r#""all""# && kind == Kind::Sessions => return Ok(()),
+        Kind::Sessions => match serde_json::from_str(raw) {
+            Ok(ids) => (ids, format!("{path}: unknown session_id")),
+            Err(_) => return misfit(path, "an array of session ids, or \"all\"", raw),
+        },
+        _ => {
+            check(Kind::Integer, path, raw)?;
+            (serde_json::from_str(raw).into_iter().collect(), format!("unknown {path}"))
+        }
+    };
+    let Some(Int(id)) = ids.into_iter().find(|id| id.0 < 0) else { return Ok(()) };
+    let error = RpcError::failed(Reason::UnknownSession, format!("{says}: {id}"));
+    Err(error.with("param", path.into()))
 }
 
 fn no_nul(path: &str, text: &str, what: &str) -> Result<(), RpcError> {
@@ -335,7 +354,7 @@ fn plain_schema(kind: Kind) -> &'static str {
     match kind {
         Kind::Text | Kind::Chars | Kind::Choice(_) => r#"{"type":"string"}"#,
         Kind::NonEmptyText => r#"{"type":"string","minLength":1}"#,
-        Kind::Integer => r#"{"type":"integer"}"#,
+        Kind::Integer | Kind::Session => r#"{"type":"integer"}"#,
         Kind::Number => r#"{"type":"number"}"#,
         Kind::Bool => r#"{"type":"boolean"}"#,
         Kind::Words => r#"{"type":"array","items":{"type":"string"}}"#,

@@ -26,7 +26,7 @@ pub(crate) const METHOD: Method = Method {
 
 wire::params! {
     struct Params {
-        session_id "session_id": Int = required(Kind::Integer, "the session");
+        session_id "session_id": Int = required(Kind::Session, "the session");
         data_b64 "data_b64": String = required(
             Kind::Chars,
             "the bytes in base64, as they were typed",

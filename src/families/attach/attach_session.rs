@@ -27,7 +27,7 @@ pub(crate) const METHOD: Method = Method {
 
 wire::params! {
     struct Params {
-        session_id "session_id": Int = required(Kind::Integer, "the session");
+        session_id "session_id": Int = required(Kind::Session, "the session");
         cols "cols": Option<Int> = optional(
             Kind::Integer,
             "columns of the client's terminal, clamped to 20..500; the newest size wins",

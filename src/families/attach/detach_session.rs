@@ -23,7 +23,7 @@ pub(crate) const METHOD: Method = Method {
 wire::params! {
     struct Params {
         session_id "session_id": Int = required(
-            Kind::Integer,
+            Kind::Session,
             "the session; one that this client is not attached to is no error",
         );
     }

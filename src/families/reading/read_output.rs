@@ -37,7 +37,7 @@ pub(crate) const METHOD: Method = Method {
 
 wire::params! {
     struct Params {
-        session_id "session_id": Int = required(Kind::Integer, "the session");
+        session_id "session_id": Int = required(Kind::Session, "the session");
         from "from": Option<Int> = optional(
             Kind::Integer,
             "first byte; negative: from the end; default max_bytes before the end, or with a wait \

@@ -24,7 +24,7 @@ pub(crate) const METHOD: Method = Method {
 
 wire::params! {
     struct Params {
-        session_id "sessionId": Int = required(Kind::Integer, "the process");
+        session_id "sessionId": Int = required(Kind::Session, "the process");
         offset "offset": Option<Int> = optional(
             Kind::Integer,
             "first byte; negative: from the end; default 0",

@@ -14,7 +14,7 @@ use crate::wire::{self, Int, Kind, Param, Reason, RpcError};
 
 wire::params! {
     pub(crate) struct Params {
-        session_id "sessionId": Int = required(Kind::Integer, "the process");
+        session_id "sessionId": Int = required(Kind::Session, "the process");
         data "data": Option<Value> = optional(
             Kind::Data,
             "what to write, taken literally: a string, or {\"base64\": \"…\"} for exact bytes",

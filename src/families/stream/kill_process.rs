@@ -27,7 +27,7 @@ pub(crate) const METHOD: Method = Method {
 
 wire::params! {
     struct Params {
-        session_id "sessionId": Int = required(Kind::Integer, "the process");
+        session_id "sessionId": Int = required(Kind::Session, "the process");
         signal "signal": Option<Box<RawValue>> = optional(
             Kind::Signal,
             "a name, with or without SIG, in any case, or a number; default SIGKILL",

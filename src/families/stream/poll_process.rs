@@ -30,7 +30,7 @@ pub(crate) const METHOD: Method = Method {
 
 wire::params! {
     struct Params {
-        session_id "sessionId": Int = required(Kind::Integer, "the process");
+        session_id "sessionId": Int = required(Kind::Session, "the process");
         kill_if "killIf": Option<String> = optional(
             Kind::Choice(&["timeout", "always"]),
             "ends all of it: at once (\"always\"), or if it has not ended when this call's wait is \

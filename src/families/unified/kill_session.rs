@@ -28,7 +28,7 @@ pub(crate) const METHOD: Method = Method {
 wire::params! {
     struct Params {
         session_id "session_id": Int = required(
-            Kind::Integer,
+            Kind::Session,
             "the session to end; an unknown one answers {found: false}",
         );
         signal "signal": Option<Box<RawValue>> = optional(

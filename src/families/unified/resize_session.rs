@@ -27,7 +27,7 @@ pub(crate) const METHOD: Method = Method {
 wire::params! {
     struct Params {
         session_id "session_id": Int = required(
-            Kind::Integer,
+            Kind::Session,
             "the session, started with tty: true",
         );
         cols "cols": Int = required(Kind::Integer, "columns, clamped to 20..500");

@@ -23,7 +23,7 @@ pub(crate) const METHOD: Method = Method {
 
 wire::params! {
     struct Params {
-        session_id "session_id": Int = required(Kind::Integer, "the session");
+        session_id "session_id": Int = required(Kind::Session, "the session");
         on_exit "on_exit": String = required(
             Kind::Choice(&["none", "wake"]),
             "\"wake\" arms, \"none\" disarms",

@@ -47,7 +47,7 @@ const SIZE: &[Param] = &[
 wire::params! {
     struct Params {
         session_id "session_id": Int = required(
-            Kind::Integer,
+            Kind::Session,
             "the session to write to or to poll",
         );
         chars "chars": Option<String> = optional(
