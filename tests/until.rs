@@ -253,6 +253,51 @@ fn a_cancelled_wait_says_so_and_takes_nothing() {
     assert_eq!(output(&result), "some\n");
 }
 
+/// rule: waits.md, The reply: Of a wait that was cancelled `wait_status: cancelled` is that line
+#[test]
+fn the_header_of_a_cancelled_wait_has_its_status_and_no_line_of_the_wait() {
+    for header in ["full", "compact"] {
+        let mut execd = Execd::start();
+        let writer = Writer::start(&mut execd, json!({}));
+        let more = json!({"until": {"text": "nowhere"}, "header": header});
+        let request = poll(&mut execd, writer.session, more);
+        execd.no_reply_yet(request);
+        assert!(execd.cancel(request));
+        let result = execd.result_of(request);
+        let told = result["header"].as_str().expect("a header").lines();
+        let of_wait: Vec<&str> = told.filter(|line| line.starts_with("wait")).collect();
+        assert_eq!(of_wait, ["wait_status: cancelled"], "{result}");
+        assert_eq!(result["wait"]["outcome"], "cancelled", "{result}");
+    }
+}
+
+/// bash_stream and bash had no `wait` then.
+/// rule: waits.md, The reply: of a command that could not be started the outcome is `exited`
+#[test]
+fn the_wait_for_a_command_that_could_not_be_started_is_over() {
+    let mut execd = Execd::start();
+    let until = json!({"text": "nowhere"});
+    let nowhere = "/nonexistent";
+    let stream = json!({"command": "true", "workdir": nowhere, "until": until, "yieldMs": 45_000});
+    let context = json!({"cwd": nowhere});
+    let bash = json!({"command": "true", "context": context, "until": until, "timeout": 45});
+    let unified =
+        json!({"cmd": "true", "workdir": nowhere, "until": until, "yield_time_ms": 45_000});
+    for (method, mut params, ms) in [
+        ("bash_stream", stream, "effectiveTimeoutMs"),
+        ("bash", bash, "effectiveTimeoutMs"),
+        ("exec_command", unified, "effective_timeout_ms"),
+    ] {
+        let result = execd.result(method, params.clone());
+        let wait = &result["wait"];
+        assert_eq!([&wait["outcome"], &wait[ms]], [&json!("exited"), &json!(45_000)], "{result}");
+        params.as_object_mut().expect("params").remove("until");
+        assert_absent(&execd.result(method, params), &["wait"]);
+    }
+    // What is remembered of it says nothing of a wait that nobody asked for.
+    assert_absent(&execd.result("poll_process", json!({"sessionId": 1})), &["wait"]);
+}
+
 /// rule: waits.md, The reply: `outcome`: `cancelled`
 #[test]
 fn the_end_of_execd_ends_the_wait() {

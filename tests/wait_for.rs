@@ -164,11 +164,16 @@ fn ids_are_checked_before_anything_waits() {
 
 /// rule: waits.md, wait_for: `"all"` are the sessions that list_sessions has; with none it answers at
 ///   once
+/// rule: waits.md, wait_for: Where `"all"` are none, the answer comes at once: `exited`, without rows,
+///   and a `note` says so
 #[test]
 fn all_sessions_are_those_that_are_listed() {
     let mut execd = Execd::start();
     let none = execd.result("wait_for", json!({"session_ids": "all"}));
     assert_eq!((&none["wait"]["outcome"], &none["sessions"]), (&json!("exited"), &json!([])));
+    let note = "no session runs: there was nothing to wait for";
+    assert_eq!(none["note"], note, "{none}");
+    assert_eq!(none["text"], format!("wait: exited\nnote: {note}\nno session"), "{none}");
     let ids = gated(&mut execd, &[("one", 0), ("two", 0)]);
     let params = json!({"session_ids": "all", "mode": "all", "timeout_ms": 60_000});
     let request = execd.start_request("wait_for", params);

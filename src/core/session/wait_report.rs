@@ -93,6 +93,12 @@ impl WaitReport {
     pub fn is_stuck(&self) -> bool {
         self.outcome == "impossible" && self.state.is_some()
     }
+
+    /// What is said of the wait for a command that could not be started: it is over.
+    pub fn not_started(timeout_ms: u64) -> Self {
+        let (outcome, line) = ("exited", "exited".to_owned());
+        Self { outcome, line, effective_timeout_ms: Some(timeout_ms), ..Self::default() }
+    }
 }
 
 /// What ended a wait that neither its time nor an exit ended.

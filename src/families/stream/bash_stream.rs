@@ -20,6 +20,7 @@ use crate::session::Ways;
 use crate::session::asked::Asked;
 use crate::session::view::View;
 use crate::session::wait::{Wait, WaitKind};
+use crate::session::wait_report::WaitReport;
 use crate::sys::pty::Size;
 use crate::wire::until::UNTIL_CAMEL;
 use crate::wire::{self, Int, Kind, RpcError};
@@ -144,7 +145,11 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     };
     let id = match engine.launch(&spec) {
         Ok(id) => id,
-        Err(failure) => return Ok(Answer::of(&failed(engine, &spec, failure))),
+        Err(failure) => {
+            let mut report = failed(engine, &spec, failure);
+            report.wait = asks.then(|| WaitReport::not_started(yield_ms).into());
+            return Ok(Answer::of(&report));
+        }
     };
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
         tells_state: true,

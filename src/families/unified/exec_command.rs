@@ -151,12 +151,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Ok(id) => id,
         Err(failure) => {
             let mut report = failed(engine, &spec, yield_time_ms, failure);
-            report.wait = asks.then(|| WaitReport {
-                outcome: "exited",
-                line: "exited".to_owned(),
-                effective_timeout_ms: Some(yield_time_ms),
-                ..WaitReport::default()
-            });
+            report.wait = asks.then(|| WaitReport::not_started(yield_time_ms));
             report.events = engine.cx.answer_tells(call, &[], params.events);
             let compact = super::is_compact(params.header.as_deref());
             report.write_header(super::header_style(compact, &engine.cx));

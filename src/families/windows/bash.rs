@@ -18,6 +18,7 @@ use crate::session::Ways;
 use crate::session::asked::{Asked, Conditions};
 use crate::session::view::View;
 use crate::session::wait::{Progress, Wait, WaitKind};
+use crate::session::wait_report::WaitReport;
 use crate::sys::pty::Size;
 use crate::wire::until::{self, Spelling, UNTIL_CAMEL};
 use crate::wire::{self, Int, Kind, Reason, RpcError};
@@ -208,7 +209,10 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Err(failure) => {
             let cwd = engine.cx.resolved_cwd(spec.workdir.as_deref());
             let text = start_failure_text(&cwd, &failure);
-            return Ok(Answer::of(&failed(window.name, text)));
+            let mut report = failed(window.name, text);
+            let asks = conditions.0.is_some() || conditions.1.is_some();
+            report.wait = asks.then(|| WaitReport::not_started(timeout_ms).into());
+            return Ok(Answer::of(&report));
         }
     };
     let progress = Progress { interval_ms: update_ms, ..Progress::default() };
