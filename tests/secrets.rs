@@ -208,3 +208,45 @@ fn a_wait_ends_when_the_terminal_is_asked_for_a_password() {
     assert!(output(&said).ends_with("[123 anna ***********]\n"), "{said}");
     assert_eq!(said["exit_code"], 0);
 }
+
+/// The note of such a wait told the model to write a password.
+/// rule: protocol.md, password_asked: To a waiting `bash`, `bash_stream` or `poll_process` with
+///   `"tellPassword": true` whose terminal is asked for a password
+#[test]
+fn calls_of_the_stream_family_are_told_of_passwords_and_wait_on() {
+    let mut execd = Execd::start();
+    let cmd = "read -rsp 'PIN: ' a; echo; read -rsp 'again: ' b; echo; echo \"[$a $b]\"; read c";
+    let start = json!({"command": cmd, "stdinMode": "pty", "tellPassword": true});
+    let until = json!({"until": {"text": "]"}, "yieldMs": 120_000});
+    let request = execd.start_request("bash_stream", merged(start, until));
+    give_password(&mut execd, request, "correct-horse");
+    // The second one is asked for in a poll.
+    execd.notification("password_asked", |note| note["request_id"] == request);
+    assert!(execd.cancel(request));
+    let result = execd.result_of(request);
+    assert_eq!([&result["status"], &result["state"]], ["running", "waiting_for_password"]);
+    let poll = json!({"sessionId": 1, "until": {"text": "]"}, "tellPassword": true});
+    let request = execd.start_request("poll_process", poll);
+    give_password(&mut execd, request, "battery-staple");
+    let result = execd.result_of(request);
+    assert_eq!(result["wait"]["outcome"], "matched", "{result}");
+    let shown = result["stdout"].as_str().expect("a text");
+    assert!(shown.ends_with("[************* **************]\n"), "{result}");
+    // Who wants no such word, and who has no terminal, is answered as ever.
+    let read = json!({"command": "read -rsp 'PIN: ' a", "stdinMode": "pty"});
+    let result = execd.result("bash_stream", read);
+    let note = "bash waits for a password on its terminal; nothing else runs: do without it (a key, \
+                an askpass program, sudo -n), or ask for another way; kill_process ends it";
+    assert_eq!(result["note"], note, "{result}");
+    let result = execd.result("bash_stream", json!({"command": "read -s a", "tellPassword": true}));
+    assert_eq!(result["state"], "waiting_for_line", "{result}");
+}
+
+/// Waits until a call is told that a password is asked for, and gives it one.
+fn give_password(execd: &mut Execd, request: u64, typed: &str) {
+    let asked = execd.notification("password_asked", |note| note["request_id"] == request);
+    execd.no_reply_yet(request);
+    let data = STANDARD.encode(format!("{typed}\r"));
+    let params = json!({"session_id": asked["session_id"], "data_b64": data, "secret": true});
+    execd.result("attach_input", params);
+}

@@ -442,6 +442,8 @@ export interface MethodParams {
     stop?: StopCamel;
     /** sends its output as it comes; default true */
     stream?: boolean;
+    /** true: password_asked tells when its terminal is asked for a password; default false */
+    tellPassword?: boolean;
     /** ends the process after so many ms */
     timeoutMs?: number;
     /** ends the wait when any of its fields comes true: outcome "matched" */
@@ -478,6 +480,8 @@ export interface MethodParams {
     sessionId: number;
     /** the same fields as until, for what marks a failure: outcome "stopped" */
     stop?: StopCamel;
+    /** true: password_asked tells when its terminal is asked for a password; default false */
+    tellPassword?: boolean;
     /** ends the wait when any of its fields comes true: outcome "matched" */
     until?: UntilCamel;
     /**

@@ -13,10 +13,10 @@ import type { Call, Host, ToolResult } from "../pi/host.ts";
 import { bashRenderers, tmuxRenderers } from "../render/bash.ts";
 import { windowMessageRenderer } from "../render/messages.ts";
 import { given } from "../text/values.ts";
-import { Passwords } from "./bash-passwords.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family, FamilyContext } from "./family.ts";
+import { Passwords } from "./passwords.ts";
 import { type Params, type Tool, answer, definition } from "./tool.ts";
 import { update } from "./updates.ts";
 import { BASH_WORDS } from "./words.ts";
@@ -77,7 +77,7 @@ function runBash(
   return windows.inForeground(call.signal, async (signal) => {
     await context.execd.start(signal);
     const asked = bashParams(windows, params);
-    const asking = new Passwords(context, call, signal, asked.timeoutAction === "kill");
+    const asking = new Passwords(context, call, signal, asked.timeoutAction !== "kill");
     let sessionId: number | undefined;
     // The row begins to count the seconds, as that of pi's own bash does, once the session is known.
     const stopExpecting = context.sessions.expect(params.command, ({ session_id }) => {
@@ -98,12 +98,20 @@ function runBash(
     };
     try {
       const reply = await context.request("bash", request, { ...asking.options, onNotification });
-      return bashAnswer(windows, params, call, { ...reply, text: await asking.told(reply) });
+      const text = await withPassword(reply, asking);
+      return bashAnswer(windows, params, call, { ...reply, text });
     } finally {
       stopExpecting();
       await asking.end();
     }
   });
+}
+
+/** The text of a reply, with what came of a password where the reply does not say it. */
+async function withPassword({ text, status }: BashResult, asking: Passwords): Promise<string> {
+  const said = await asking.said();
+  const isSaid = asking.hasLeft && status === "background";
+  return said === undefined || isSaid ? text : `${text}\n\n${said}`;
 }
 
 function hasTerminal({ config }: Windows, { tty }: Params): boolean {

@@ -84,6 +84,7 @@ function notesOf(report: Waited): string[] {
       + rest);
   }
   const log = report.logPath === undefined ? "" : ` (log: ${report.logPath})`;
+  if (report.password !== undefined) notes.push(report.password);
   if (late) notes.push(`Some of this came after the command had ended${log}`);
   if (backgroundPids.length > 0) {
     notes.push(`Still running in the background: pid ${backgroundPids.join(", ")}; poll_process `
@@ -106,7 +107,9 @@ function notesOf(report: Waited): string[] {
   const shown = stdout === undefined ? ", this is the end of its output so far" : "";
   const go = `Still running${shown}. poll_process with sessionId ${sessionId} and waitMs waits for `
     + "the end, with maxDrainMs for more output";
-  return [...notes, `${go}; write_stdin types into it, kill_process ends it`];
+  // A password is not the model's to type.
+  const types = report.state === "waiting_for_password" ? "" : "write_stdin types into it, ";
+  return [...notes, `${go}; ${types}kill_process ends it`];
 }
 
 /** What is wrong with a log. */

@@ -2,11 +2,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { throwIfCancelled } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";
-import type { ChunkNote, StreamReport } from "../execd/wire-results.ts";
+import type { ChunkNote, PasswordAsked, StreamReport } from "../execd/wire-results.ts";
 import type { Call } from "../pi/host.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { LiveTail } from "./live-tail.ts";
+import { Passwords } from "./passwords.ts";
 import { type Params } from "./tool.ts";
 import { type News, Updates, paceOf } from "./updates.ts";
 
@@ -29,6 +30,8 @@ export interface Waited extends StreamReport {
   interrupted?: true;
   /** How long bash_stream waited before it yielded. */
   waitedMs?: number;
+  /** What came of a password that was asked for. */
+  password?: string;
 }
 
 /**
@@ -61,7 +64,12 @@ export async function runStreamWait(
   const stopExpecting = sessionId === undefined
     ? context.sessions.expect(params.command, ({ session_id }) => show(sessionId ?? session_id))
     : () => {};
+  const asking = new Passwords(context, call, signal, false);
+  // execd knows which session that is polled has a terminal.
+  const isInTerminal = method === "poll_process" || params.stdinMode === "pty";
+  const request = { ...params, ...(isInTerminal && asking.params) };
   const onNotification = (name: string, note: Partial<ChunkNote>) => {
+    if (name === "password_asked") return asking.onAsked(note as PasswordAsked);
     sessionId = note.sessionId ?? sessionId;
     if (typeof note.chunk === "string") live.push(note.chunk);
     if (name === "tool_execution_truncated") liveEnded = true;
@@ -70,10 +78,13 @@ export async function runStreamWait(
   };
   try {
     if (sessionId !== undefined) show();
-    const reply = requestReport(context, method, params, { signal, onNotification });
-    const waited: Waited = call.signal
+    const options = { ...asking.options, onNotification };
+    const reply = requestReport(context, method, request, options);
+    const ended: Waited = call.signal
       ? await endedByEsc(context, reply, call.signal, () => sessionId)
       : await reply;
+    const password = await asking.said();
+    const waited = password === undefined ? ended : { ...ended, password };
     if (waited.status !== "running" || waited.aborted) return waited;
     const waitedMs = Math.round(performance.now() - startedMs);
     return {
@@ -82,6 +93,7 @@ export async function runStreamWait(
       ...(watch.signal.aborted && { interrupted: true }),
     };
   } finally {
+    await asking.end();
     watch.stop();
     updates?.stop();
     stopExpecting();

@@ -18,6 +18,7 @@ import { execdBinary } from "./lib/paths.ts";
 import { processesLike, waitNone, waitNoneLike, waitProcess } from "./lib/processes.ts";
 import { scratch } from "./lib/scratch.ts";
 import type { Scratch } from "./lib/scratch.ts";
+import { STREAM, bash as bashStream, on } from "./lib/stream.ts";
 import { Tui } from "./lib/tui.ts";
 import { until } from "./lib/waiting.ts";
 
@@ -249,8 +250,8 @@ test("bash: the box opens twice, and the command goes on in the foreground", asy
   await assertNowhere(place, tui, SECRET, SECOND);
 });
 
-// rule: pi.md, Secrets: Where nobody gives the password its command goes on in the background
-//   (with `timeoutAction: "kill"` it is ended), and the text says so
+// rule: pi.md, Secrets: Where nobody gives the password, the command of `bash` goes on in the
+//   background (with `timeoutAction: "kill"` it is ended); the text says so
 test("bash: where the person declines, the command goes on in the background or is ended", async (t) => {
   const place = scratch(t);
   const ask = "read -rsp 'Secret: ' s; exec sleep 7514";
@@ -273,6 +274,57 @@ test("bash: where the person declines, the command goes on in the background or 
   assert.match(left, /in background window @1\. It gets no input here: end it \(tmux kill\) and run it again/);
   assert.equal(ended, "Secret: \n\nCommand aborted\n\npassword asked; the person declined");
   await assertNowhere(place, tui, SECRET);
+});
+
+/** A command of bash_stream on a terminal. */
+const inStream = (cmd: string) => bashStream(cmd, { stdinMode: "pty", yieldMs: 60_000 });
+
+// The stream tools opened no box, and their note told the model to write the password.
+// rule: pi.md, Secrets: `bash_stream` and `poll_process` while they wait, for those with `stdinMode:
+//   "pty"`
+test("stream tools: the box opens in a call and in a poll, and both go on", async (t) => {
+  const place = scratch(t);
+  const ask = "read -rsp 'First: ' a; echo; echo \"got $a\"; until [ -e go ]; do sleep 0.05; done; "
+    + "read -rsp 'Second: ' b; echo; echo \"and ${#b}\"";
+  const script = [
+    turn("Asking.", bashStream(ask, { stdinMode: "pty", yieldMs: 60_000, until: { text: "got" } })),
+    turn("Waiting.", on("poll_process", { waitMs: 120_000 })), turn("Told."),
+  ];
+  const tui = await startPi(place, script, STREAM);
+  await tui.submit("go");
+  await give(tui, /#1 bash asks for a password \(hidden from the model\)\n *First:/, SECRET);
+  await until("the model polls", () => place.requests().length >= 2);
+  assert.match(lastResult(place), new RegExp(`got ${MASKED.replaceAll("*", "\\*")}[^]*\\[password asked; answered\\]`));
+  writeFileSync(join(place.cwd, "go"), "");
+  await give(tui, /#1 bash asks for a password[^]*Second:/, SECOND);
+  await tui.waitScreen(/Told\./);
+  assert.match(lastResult(place), /^\[completed\]\n[^]*and 15\n[^]*\[password asked; answered\]/);
+  await assertNowhere(place, tui, SECRET, SECOND);
+});
+
+// rule: pi.md, Secrets: Where nobody gives the password, a call of the stream tools is answered as
+//   still running
+test("stream tools: where nobody gives the password the call is answered, and says so", async (t) => {
+  const place = scratch(t);
+  const script = [
+    turn("Asking.", inStream("read -rsp 'Secret: ' s")), turn("", on("kill_process")), turn("Told."),
+  ];
+  const tui = await startPi(place, script, STREAM);
+  await tui.submit("go");
+  await tui.waitScreen(/#1 bash asks for a password/);
+  await tui.type(SECRET);
+  await tui.waitScreen(/> •+▏/);
+  await tui.key("Escape");
+  await tui.waitScreen(/Told\./);
+  const [, told = ""] = place.requests().map((request) => newest(request).text);
+  assert.match(told, /^\[running\]\n[^]*\n\[password asked; the person declined\]\n/);
+  assert.doesNotMatch(told, /write/);
+  await assertNowhere(place, tui, SECRET);
+  const json = scratch(t);
+  await runJson(json, { script, prompt: "go", args: STREAM });
+  const [, alone = ""] = json.requests().map((request) => newest(request).text);
+  assert.match(alone, /^\[running\]\n[^]*\n\[a password is asked for, and nobody can give it here: /);
+  assert.doesNotMatch(alone, /write/);
 });
 
 // rule: pi.md, Secrets: Without a terminal the model is told to ask for another way

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::output::Stream;
 use crate::families::Cx;
+use crate::families::unified::{PASSWORD_REMEDY, asks_password};
 use crate::pure::until::Hit;
 use crate::session::Session;
 use crate::session::asked::{Asked, Conditions};
@@ -71,8 +72,11 @@ pub fn of_over(conditions: &Conditions, id: u64, text: &str) -> Option<WaitRepor
     })
 }
 
-/// What is to be done about a session that only input can move on.
-pub fn what_to_do(core: &Session, why: &str) -> String {
+/// What is to be done about a session that only input can move on, which waits in this state.
+pub fn what_to_do(core: &Session, why: &str, state: Option<&str>) -> String {
+    if asks_password(state) {
+        return format!("{why}: {PASSWORD_REMEDY}; kill_process ends it");
+    }
     if core.facts.tty {
         return format!("{why}: write to it (write_stdin), or end it (kill_process)");
     }

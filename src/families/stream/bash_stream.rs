@@ -78,6 +78,7 @@ wire::params! {
             Kind::Choice(&["answer", "wait"]),
             unified::ON_IMPOSSIBLE_DOC,
         );
+        tell_password "tellPassword": bool = optional(Kind::Bool, unified::TELL_PASSWORD_DOC);
         stdin_mode "stdinMode": Option<String> = optional(
             Kind::Choice(&["pipe", "pty", "null"]),
             "\"pipe\" (default); \"pty\": a terminal, with one stream, where what the shell leaves \
@@ -156,6 +157,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         due_ns: Some(now_ns + yield_ms * NS_PER_MS),
         asked: Asked::new(conditions, 0, now_ns),
         answers_impossible,
+        tells_password: params.tell_password && pty,
         ..Wait::new(ticket, Stream::ID, WaitKind::Start, now_ns)
     });
     let used = engine.sessions.next_use();

@@ -232,9 +232,9 @@ impl Family for Stream {
         report.wait = wait_report::report(&wait, why, core).map(WaitReportCamel::from);
         // A port that somebody else holds is not to be had by input.
         let stuck = report.wait.as_ref().filter(|wait| wait.state.is_some());
-        let stuck = stuck.and_then(|wait| wait.why.as_deref());
-        if let Some(why) = stuck.filter(|_| !over && why == Why::Impossible) {
-            report.note = Some(asked::what_to_do(core, why));
+        let stuck = stuck.and_then(|wait| Some((wait.why.as_deref()?, wait.state)));
+        if let Some((why, state)) = stuck.filter(|_| !over && why == Why::Impossible) {
+            report.note = Some(asked::what_to_do(core, why, state));
         }
         cx.clients.reply(&pending, &report);
         Answered { output: false, end }

@@ -58,6 +58,7 @@ wire::params! {
             Kind::Choice(&["answer", "wait"]),
             unified::ON_IMPOSSIBLE_DOC,
         );
+        tell_password "tellPassword": bool = optional(Kind::Bool, unified::TELL_PASSWORD_DOC);
     }
 }
 
@@ -102,7 +103,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         return Ok(Answer::of(&report));
     }
     let core = &live_session(engine, id)?.core;
-    let runs = core.status().is_none();
+    let (runs, tty) = (core.status().is_none(), core.facts.tty);
     check_room(core, &conditions)?;
     let (ms, kind) = match params.wait(conditions.0.is_some() || conditions.1.is_some()) {
         _ if always => return Ok(end(engine, call, id, SIGKILL, None)),
@@ -123,6 +124,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         due_ns: Some(now_ns + ms * NS_PER_MS),
         by_output: kind == WaitKind::Poll,
         asked,
+        tells_password: params.tell_password && tty,
         answers_impossible: answers && kind != WaitKind::End { or_kill: true },
         ..Wait::new(ticket, Stream::ID, kind, now_ns)
     }))

@@ -21,6 +21,7 @@ use crate::engine::keeper_link::logs::LogStatus;
 use crate::engine::ledger;
 use crate::limits::{MAX_CONFIGURABLE_POLL_MS, MIN_EMPTY_YIELD_TIME_MS, NS_PER_MS};
 use crate::pure::ledger::Event;
+use crate::pure::process::doing::Input;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::signal_names::signal_name;
 use crate::pure::text::visible::one_line;
@@ -58,6 +59,15 @@ pub(super) const STOP_DOC: &str =
 /// What `on_impossible` is.
 pub(super) const ON_IMPOSSIBLE_DOC: &str = "\"answer\" ends a wait that nothing but input can end any more; \
                                  \"wait\" waits on; default that of --on-impossible (answer)";
+
+/// What to do about a session that waits for a password: no model is to make one up, or to have one
+/// in its conversation.
+pub(super) const PASSWORD_REMEDY: &str =
+    "do without it (a key, an askpass program, sudo -n), or ask for another way";
+
+/// What `tellPassword` is.
+pub(super) const TELL_PASSWORD_DOC: &str =
+    "true: password_asked tells when its terminal is asked for a password; default false";
 
 /// What `until_password` is.
 pub(super) const UNTIL_PASSWORD_DOC: &str = "true: the wait ends also when the session's terminal is asked for a password, as with until \
@@ -269,12 +279,19 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
 fn stuck(core: &Session, wait: &Wait, why: Why) -> Option<String> {
     let outcome = wait.outcome.as_ref().filter(|one| why == Why::Impossible && one.state.is_some());
     let reason = outcome?.why.as_deref()?;
-    let remedy = if core.facts.tty {
+    let remedy = if asks_password(outcome?.state) {
+        return Some(format!("{reason}: {PASSWORD_REMEDY}; kill_session ends it"));
+    } else if core.facts.tty {
         "write to it (write_stdin), or end it (kill_session)"
     } else {
         "write to it with write_stdin, or run it again with stdin: \"null\""
     };
     Some(format!("{reason}: {remedy}"))
+}
+
+/// Whether a state is that of waiting for a password.
+pub(super) fn asks_password(state: Option<&str>) -> bool {
+    state == Some(Input::Password.state())
 }
 
 /// The note of a reply, where one applies.

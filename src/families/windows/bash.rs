@@ -82,10 +82,7 @@ wire::params! {
         );
         poll_lines "pollLines": Option<Int> = optional(Kind::Integer, "lines of each; default 30");
         stream "stream": bool = optional(Kind::Bool, "sends progress while it waits");
-        tell_password "tellPassword": bool = optional(
-            Kind::Bool,
-            "true: password_asked tells when its terminal is asked for a password; default false",
-        );
+        tell_password "tellPassword": bool = optional(Kind::Bool, unified::TELL_PASSWORD_DOC);
         context "context": Option<Box<RawValue>> = optional(
             Kind::Object(CONTEXT),
             "the caller's settings",

@@ -206,13 +206,17 @@ fn notes(reply: &Value, runs: bool, stuck: bool) -> String {
         note(&mut notes, &["This is the end of its output so far"]);
     } else if runs && !stuck {
         let tail = if tail { ", this is the end of its output so far" } else { "" };
+        // A password is not the model's to type.
+        let asks_password = str_of(reply, "state") == "waiting_for_password";
+        let types = if asks_password { "" } else { "write_stdin types into it, " };
         let parts = [
             "Still running",
             tail,
             ". poll_process with sessionId ",
             &id,
-            " and waitMs waits for the end, with maxDrainMs for more output; write_stdin types into \
-             it, kill_process ends it",
+            " and waitMs waits for the end, with maxDrainMs for more output; ",
+            types,
+            "kill_process ends it",
         ];
         note(&mut notes, &parts);
     }

@@ -1,10 +1,11 @@
 /**
- * A foreground command of bash that asks for a password in its terminal: execd tells the call of
- * that, and its time stands still while the person is asked. Where nobody answers, the command goes
- * on in the background (docs: pi.md, Secrets).
+ * A command that asks for a password in its terminal while a call of bash, bash_stream or
+ * poll_process waits for it: execd tells the call of that, and its time stands still while the
+ * person is asked. Where nobody answers, the call is over and the command goes on, of bash in the
+ * background (docs: pi.md, Secrets).
  */
 import type { RequestOptions } from "../execd/daemon.ts";
-import type { BashResult, PasswordAsked } from "../execd/wire-results.ts";
+import type { PasswordAsked } from "../execd/wire-results.ts";
 import type { Call } from "../pi/host.ts";
 import type { ToolContext } from "./context.ts";
 
@@ -13,7 +14,7 @@ export class Passwords {
   readonly #context: ToolContext;
   readonly #call: Call;
   readonly #signal: AbortSignal;
-  readonly #kills: boolean;
+  readonly #leaves: boolean;
   /** Aborts when the call is to wait no longer, because nobody gives the password. */
   readonly #leave = new AbortController();
   /** Aborts when the call is over. */
@@ -21,12 +22,12 @@ export class Passwords {
   readonly #boxes: Promise<void>[] = [];
   #said: string | undefined;
 
-  /** `signal` ends the call; `kills`: a command that cannot go on is ended, as the call asks. */
-  constructor(context: ToolContext, call: Call, signal: AbortSignal, kills: boolean) {
+  /** `signal` ends the call; `leaves`: the cancel has to say that the command is to go on. */
+  constructor(context: ToolContext, call: Call, signal: AbortSignal, leaves: boolean) {
     this.#context = context;
     this.#call = call;
     this.#signal = signal;
-    this.#kills = kills;
+    this.#leaves = leaves;
   }
 
   /** What the request says so that execd tells of passwords. */
@@ -40,7 +41,7 @@ export class Passwords {
     return {
       signal: AbortSignal.any([this.#signal, this.#leave.signal]),
       whyCancelled: () => leaves() ? this.#said : undefined,
-      leaves: () => leaves() && !this.#kills,
+      leaves: () => leaves() && this.#leaves,
     };
   }
 
@@ -61,11 +62,15 @@ export class Passwords {
     if (!goesOn && !isOver) this.#leave.abort();
   }
 
-  /** The text of a reply, with what came of the password where the reply does not say it. */
-  async told({ text, status }: BashResult): Promise<string> {
+  /** Whether the call was ended because nobody gives the password. */
+  get hasLeft(): boolean {
+    return this.#leave.signal.aborted;
+  }
+
+  /** What came of the passwords, once the call is over; undefined where none was asked for. */
+  async said(): Promise<string | undefined> {
     await this.end();
-    const isSaid = this.#leave.signal.aborted && status === "background";
-    return this.#said === undefined || isSaid ? text : `${text}\n\n${this.#said}`;
+    return this.#said;
   }
 
   /** The call is over: a box that is open closes. */
