@@ -225,8 +225,9 @@ export class Windows implements BackgroundListener, Source {
   }
 
   onChange(): void {
-    this.#context.ui.refresh();
-    this.#showStatus(this.#background.running);
+    const { running } = this.#background;
+    this.#context.ui.refresh(running);
+    this.#showStatus(running);
     this.#context.inbox.changed();
   }
 

@@ -39,6 +39,7 @@ export class Ui {
   #ticker: NodeJS.Timeout | undefined;
   #ticks = 0;
   #isLooking = false;
+  #counted = 0;
   readonly #source: UiSource;
 
   constructor(source: UiSource) {
@@ -65,6 +66,7 @@ export class Ui {
     this.#showStatus(undefined);
     this.#hideWidget();
     this.#ui = undefined;
+    this.#counted = 0;
   }
 
   /** A notice in the warning's colour. */
@@ -89,8 +91,9 @@ export class Ui {
     this.#guarded((ui) => ui.setStatus?.(key, text));
   }
 
-  /** Shows what runs, now that it has changed. */
-  refresh(): void {
+  /** Shows what runs, now that it has changed. `counted`: so many have a status that counts them. */
+  refresh(counted = this.#counted): void {
+    this.#counted = counted;
     const seen = this.#source.seen();
     this.#tick(seen.length > 0);
     this.#draw(seen);
@@ -108,7 +111,7 @@ export class Ui {
   }
 
   #draw(seen: SeenRunning[]): void {
-    this.#showStatus(statusText(seen, this.#isTui));
+    this.#showStatus(statusText(seen, this.#isTui, this.#counted));
     if (seen.length === 0) return this.#hideWidget();
     if (!this.#widgetShown) return;
     const lines = widgetLines(seen, (id) => this.#source.isArmed(id));
@@ -164,15 +167,20 @@ export class Ui {
 
 /**
  * `execd: 2 sessions running · #1 41s npm run dev · #2 3m psql, waits for a line`; undefined where
- * nothing runs.
+ * nothing runs. Where the status beside it counts them all (`counted`), they are named alone.
  */
-export function statusText(seen: SeenRunning[], hasAges: boolean): string | undefined {
+export function statusText(
+  seen: SeenRunning[],
+  hasAges: boolean,
+  counted = 0,
+): string | undefined {
   if (seen.length === 0) return undefined;
   const named = seen.slice(0, FOOTER_SESSIONS).map(({ states, ageMs, cwd: _, ...others }) =>
     [labelOf(hasAges ? { ...others, ageMs } : others, FOOTER_CELLS), ...states.slice(0, 1)].join(", "));
   const more = seen.length - named.length;
   const rest = more > 0 ? [`${more} more`] : [];
-  return `execd: ${[`${countOf(seen.length)} running`, ...named, ...rest].join(" · ")}`;
+  const count = seen.length === counted ? [] : [`${countOf(seen.length)} running`];
+  return `execd: ${[...count, ...named, ...rest].join(" · ")}`;
 }
 
 /** The widget's lines for `sessions`; `isArmed` tells whose end will be told. */

@@ -98,6 +98,19 @@ test("background: its row, the footer, a check-in while pi works, the card of it
   assert.match(rowOf(history, "tmux peek @1"), /^tmux peek @1\n/);
 });
 
+// It said `2 background procs execd: 2 sessions running`.
+// rule: bash.md, In pi: The footer says `2 background procs` while any run, and names them behind
+//   `execd:`
+test("pi's own footer counts the background commands once, and names them", async (t) => {
+  const place = scratch(t);
+  const held = (name: string) => background("exec sleep 7496", { name });
+  const script = [turn("Start.", held("left"), held("right")), turn("Both run.")];
+  const tui = await Tui.start(place, { args: BASH, script });
+  await tui.submit("go");
+  const shown = await tui.waitScreen(/2 background procs execd: #1 \d+s left: [^]*#2 \d+s right: /);
+  assert.doesNotMatch(shown, /sessions running/);
+});
+
 // rule: bash.md, In pi: The end is told exactly once also where Esc empties pi's queue meanwhile
 // rule: bash.md, In pi: The status backgroundBashTmuxCommands: a number of which the README's code
 //   makes `2 background procs`, as pi's own footer does with the words beside it; cleared at 0,

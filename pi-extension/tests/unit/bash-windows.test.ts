@@ -440,7 +440,7 @@ it("the git root is found upwards, also where .git is a file", () => {
 // rule: bash.md, In pi: The status backgroundBashTmuxCommands: a number of which the README's code
 //   makes `2 background procs`, as pi's own footer does with the words beside it; cleared at 0,
 //   foreground commands don't count
-it("a footer by tmux-bash's README counts the windows, execd's status all that it names", async () => {
+it("a footer by tmux-bash's README counts the windows, execd's status only what that doesn't", async () => {
   const key = "backgroundBashTmuxCommands";
   const formatBackgroundBashStatus = (value: string) =>
     `${value} background proc${value === "1" ? "" : "s"}`;
@@ -458,7 +458,7 @@ it("a footer by tmux-bash's README counts the windows, execd's status all that i
   await withBash({}, async (pi) => {
     for (const _ of [1, 2]) await pi.call("bash", { command: "exec sleep 60", background: true });
     await until(() => pi.footer.get(key) === "2", "both run");
-    const named = "execd: 2 sessions running · #1 exec sleep 60 · #2 exec sleep 60";
+    const named = "execd: #1 exec sleep 60 · #2 exec sleep 60";
     assert.deepEqual(footers(pi.footer), ["2 background procs", `2 background procs ${named}`]);
     await pi.call("tmux", { action: "kill", window: "@1" });
     await pi.call("tmux", { action: "kill", window: "@2" });

@@ -212,6 +212,9 @@ it("the footer: how many, the first three, what they wait for", () => {
   assert.equal(statusText([], true), undefined);
   assert.equal(statusText([one], true), "execd: 1 session running · #1 41s npm run dev");
   assert.equal(statusText([one], false), "execd: 1 session running · #1 npm run dev");
+  // A status beside it has said how many.
+  assert.equal(statusText([one, two], false, 2)?.startsWith("execd: #1 npm run dev · #"), true);
+  assert.equal(statusText([one, two], false, 1)?.startsWith("execd: 2 sessions running · "), true);
   assert.equal(statusText([one, two, one, one], true), "execd: 4 sessions running · "
     + "#1 41s npm run dev · #2 41s db: psql, waits for a line · #1 41s npm run dev · 1 more");
 });
