@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The documents of docs/ that have rules, in the order of the table.
-const DOCUMENTS: [&str; 12] = [
+const DOCUMENTS: [&str; 13] = [
     "protocol.md",
     "unified-exec.md",
     "bash-stream.md",
@@ -19,6 +19,7 @@ const DOCUMENTS: [&str; 12] = [
     "attach.md",
     "agent.md",
     "pi.md",
+    "machines.md",
     "mcp.md",
     "architecture.md",
     "cli.md",

@@ -1,0 +1,399 @@
+//! execd on another machine (docs/machines.md): through a real sshd on the loopback interface, with
+//! keys and a configuration of its own, that each test starts. What execd runs there is told by a
+//! mark in the environment that only that sshd gives.
+#![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
+
+mod agent_help;
+mod common;
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agent_help::place::Place;
+use agent_help::*;
+use common::outside::{comm, pids};
+use common::{AT_ONCE, Execd, Setup, eventually, is_alive, missing, output, send_signal};
+use serde_json::json;
+use tempfile::TempDir;
+
+const SSHD: &str = "/usr/sbin/sshd";
+const EXECD: &str = env!("CARGO_BIN_EXE_execd");
+/// What everything has in its environment that the sshd of a test has started.
+const MARK: &str = "EXECD_FAR";
+/// Bytes that a flood brings through ssh; `make test-large` and docs/machines.md have a gibibyte.
+const FLOOD_BYTES: u64 = 64 << 20;
+const GIBIBYTE: u64 = 1 << 30;
+/// How often another port is tried: between the choice and sshd's start somebody may take it.
+const PORTS_TRIED: usize = 5;
+
+/// An sshd, and what is needed to reach it.
+struct Far {
+    dir: TempDir,
+    sshd: Child,
+}
+
+/// A word of this test alone.
+fn own_word(dir: &Path) -> String {
+    dir.file_name().expect("a name").to_string_lossy().into_owned()
+}
+
+fn done(command: &mut Command) {
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+}
+
+fn make_key(path: &Path) -> String {
+    done(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path));
+    std::fs::read_to_string(path.with_extension("pub")).expect("its public half")
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+impl Far {
+    /// Starts an sshd; `None` where there is none to start.
+    fn start() -> Option<Self> {
+        if missing(SSHD) || missing("ssh") || missing("ssh-keygen") {
+            return None;
+        }
+        if common::outside::is_root() {
+            // sshd of root wants it; a machine where sshd runs has it.
+            std::fs::create_dir_all("/run/sshd").expect("a directory for sshd");
+        }
+        let dir = tempfile::Builder::new().prefix("execd-far-").tempdir().expect("a directory");
+        for name in ["home", "tmp", "run"] {
+            std::fs::create_dir(dir.path().join(name)).expect("a directory");
+        }
+        let public = make_key(&dir.path().join("key"));
+        std::fs::write(dir.path().join("authorized_keys"), public).expect("a file");
+        let host = make_key(&dir.path().join("host_key"));
+        for _ in 0..PORTS_TRIED {
+            let port = free_port();
+            let known = format!("[127.0.0.1]:{port} {host}");
+            std::fs::write(dir.path().join("known_hosts"), known).expect("a file");
+            if let Some(sshd) = start_sshd(dir.path(), port) {
+                return Some(Self { dir, sshd });
+            }
+        }
+        panic!("sshd does not start: {}", sshd_log(dir.path()));
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What shells print before they run what ssh asks for.
+    fn say_at_login(&self, script: &str) {
+        std::fs::write(self.path("home/.bashrc"), script).expect("a file");
+    }
+
+    /// The words before a command there.
+    fn ssh(&self) -> [String; 4] {
+        let config = self.path("ssh_config").to_string_lossy().into_owned();
+        ["ssh".to_owned(), "-F".to_owned(), config, "far".to_owned()]
+    }
+
+    /// A command line there.
+    fn command(&self, flags: &[&str], line: &str) -> Command {
+        let [ssh, config @ .., host] = self.ssh();
+        let mut command = Command::new(ssh);
+        command.args(config).args(flags).arg(host).arg(line);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Its output, once it has ended.
+    fn run(&self, line: &str) -> Output {
+        self.command(&[], line).output().expect("ssh runs")
+    }
+
+    /// execd there, on the pipes of ssh.
+    fn execd(&self, flags: &[&str]) -> Execd {
+        let words = self.ssh();
+        let words: Vec<&str> = words.iter().map(String::as_str).chain([EXECD]).collect();
+        Setup::of(&words, flags).start()
+    }
+
+    /// What was started there and still runs: their pids and names.
+    fn running(&self) -> Vec<(i32, String)> {
+        let mark = format!("{MARK}={}", own_word(self.dir.path()));
+        let has_mark = |pid: &i32| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
+        };
+        let all = pids().into_iter().filter(has_mark).filter(|pid| is_alive(*pid));
+        all.map(|pid| (pid, comm(pid))).collect()
+    }
+
+    /// Waits until a program of this name runs there.
+    fn until_runs(&self, name: &str) {
+        eventually(&format!("{name} runs there"), || {
+            self.running().iter().any(|(_, running)| running == name)
+        });
+    }
+
+    /// Waits until nothing runs there any more; gives how long that took.
+    fn until_nothing_runs(&self) -> Duration {
+        let since = Instant::now();
+        eventually("nothing runs there any more", || self.running().is_empty());
+        since.elapsed()
+    }
+}
+
+impl Drop for Far {
+    /// Nothing that was started there outlives the test, and that is looked at where it passed.
+    fn drop(&mut self) {
+        let until = Instant::now() + AT_ONCE;
+        while !self.running().is_empty() && Instant::now() < until && !thread::panicking() {
+            thread::sleep(common::PAUSE);
+        }
+        let left = self.running();
+        for (pid, _) in &left {
+            send_signal(*pid, libc::SIGKILL);
+        }
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+        assert!(left.is_empty() || thread::panicking(), "left behind there: {left:?}");
+    }
+}
+
+fn sshd_log(dir: &Path) -> String {
+    std::fs::read_to_string(dir.join("sshd.log")).unwrap_or_default()
+}
+
+/// sshd on this port, once it listens; `None` where it ends instead.
+fn start_sshd(dir: &Path, port: u16) -> Option<Child> {
+    let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
+    let mut set = format!("{MARK}={}", own_word(dir));
+    for (name, value) in [("HOME", "home"), ("TMPDIR", "tmp"), ("XDG_RUNTIME_DIR", "run")] {
+        let _ = write!(set, " {name}={}", path(value));
+    }
+    let config = format!(
+        "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+         StrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
+         PermitRootLogin prohibit-password\nSetEnv {set} LC_ALL=C.UTF-8 EXECD_LENIENT=1\n",
+        path("host_key"),
+        path("authorized_keys"),
+    );
+    std::fs::write(dir.join("sshd_config"), config).expect("a file");
+    let user = Command::new("id").arg("-un").output().expect("id runs").stdout;
+    let config = format!(
+        "Host far\nHostName 127.0.0.1\nPort {port}\nUser {}\nIdentityFile {}\nIdentitiesOnly yes\n\
+         UserKnownHostsFile {}\nStrictHostKeyChecking yes\nBatchMode yes\nLogLevel ERROR\n",
+        String::from_utf8_lossy(&user).trim(),
+        path("key"),
+        path("known_hosts"),
+    );
+    std::fs::write(dir.join("ssh_config"), config).expect("a file");
+    let log = File::create(dir.join("sshd.log")).expect("a file");
+    let mut sshd = Command::new(SSHD)
+        .args(["-D", "-e", "-f", &path("sshd_config")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("sshd starts");
+    let mut ended = false;
+    eventually("sshd listens", || {
+        ended = sshd.try_wait().expect("it is our child").is_some();
+        ended || sshd_log(dir).contains("Server listening on 127.0.0.1")
+    });
+    (!ended && TcpStream::connect(("127.0.0.1", port)).is_ok()).then_some(sshd)
+}
+
+/// rule: machines.md, ssh: A client that knows nothing of ssh: commands, their logs, keys and
+///   Ctrl-C are those of the other machine; at the end of stdin all of it ends
+#[test]
+fn a_client_on_the_pipes_of_ssh() {
+    let Some(far) = Far::start() else { return };
+    let mut execd = far.execd(&[]);
+    let result = execd.run("echo ${SSH_CONNECTION%% *}; echo there > ~/made");
+    assert_eq!(output(&result), "127.0.0.1\n");
+    assert!(far.path("home/made").exists());
+    let log = result["log_path"].as_str().expect("a log");
+    assert!(log.starts_with(far.path("tmp").to_str().expect("UTF-8")), "{log}");
+    let read = execd.result("read_output", json!({"session_id": 1}));
+    assert!(read.to_string().contains("127.0.0.1"), "{read}");
+
+    // Ctrl-C in the terminal of a session there.
+    let cmd = "trap 'echo caught; exit 7' INT; echo up; while :; do sleep 0.05; done";
+    let session = execd.open_until_with(cmd, "up", json!({"tty": true}));
+    let ended =
+        execd.write(json!({"session_id": session, "chars": "\u{3}", "yield_time_ms": 30_000}));
+    assert!(output(&ended).contains("caught"), "{ended}");
+    assert_eq!(ended["exit_code"], 7, "{ended}");
+
+    execd.open_now(&json!({"cmd": "trap '' HUP TERM; sleep 300 & sleep 300"}));
+    far.until_runs("sleep");
+    execd.close_stdin();
+    assert_eq!(execd.exit_code(), Some(0));
+    far.until_nothing_runs();
+}
+
+/// rule: machines.md, ssh: Ctrl-C at a terminal of ssh reaches the command of `execd run` there
+#[test]
+fn ctrl_c_at_a_terminal_of_ssh() {
+    let Some(far) = Far::start() else { return };
+    let code = r#"trap "echo caught; exit 7" INT; echo up; while :; do sleep 0.05; done"#;
+    let line = format!("'{EXECD}' run -c '{code}'");
+    let mut ssh = far.command(&["-tt"], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
+    let mut lines = BufReader::new(ssh.stdout.take().expect("a pipe")).lines();
+    let mut until = |text: &str| {
+        let found = lines.by_ref().map_while(Result::ok).find(|line| line.contains(text));
+        assert!(found.is_some(), "no {text:?}");
+    };
+    until("up");
+    let mut keys = ssh.stdin.take().expect("a pipe");
+    keys.write_all(b"\x03").expect("ssh reads");
+    until("caught");
+    assert_eq!(ssh.wait().expect("it is our child").code(), Some(7));
+    far.until_nothing_runs();
+}
+
+/// A shell that prints before it runs execd: half a line, an answer, a newline that never comes.
+/// rule: machines.md, ssh: What a .bashrc prints before execd is told from the protocol by the
+///   marker
+#[test]
+fn what_a_bashrc_prints_is_told_from_the_protocol() {
+    let Some(far) = Far::start() else { return };
+    far.say_at_login("echo Welcome\nprintf '{\"id\":1,\"result\":{}}\\nstill talking'\n");
+    let line = format!("'{EXECD}' --marker 6f1e");
+    let mut ssh = far.command(&[], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
+    let mut stdin = ssh.stdin.take().expect("a pipe");
+    writeln!(stdin, r#"{{"id":1,"method":"ping"}}"#).expect("ssh reads");
+    drop(stdin);
+    let said = ssh.wait_with_output().expect("it ends");
+    let said = String::from_utf8(said.stdout).expect("UTF-8");
+    let (noise, protocol) = said.split_once("\n=== execd 6f1e ===\n").expect("the marker");
+    assert_eq!(noise, "Welcome\n{\"id\":1,\"result\":{}}\nstill talking");
+    assert_eq!(protocol, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+}
+
+/// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
+#[test]
+fn a_cut_connection_ends_everything_there() {
+    let Some(far) = Far::start() else { return };
+    let mut execd = far.execd(&[]);
+    execd.open_now(&json!({"cmd": "trap '' HUP TERM; sleep 300 & sleep 300"}));
+    let waits = json!({"cmd": "sleep 300", "tty": true, "yield_time_ms": 600_000});
+    execd.start_request("exec_command", waits);
+    eventually("all of it runs", || {
+        far.running().iter().filter(|(_, name)| name == "sleep").count() == 3
+    });
+    execd.signal(libc::SIGKILL);
+    let took = far.until_nothing_runs();
+    assert!(took < AT_ONCE, "{took:?}");
+}
+
+/// rule: machines.md, ssh: A connection of which nobody tells that it is dead: execd there ends
+///   within its lease
+#[test]
+fn a_connection_that_stands_still_costs_the_lease() {
+    let Some(far) = Far::start() else { return };
+    let mut execd = far.execd(&["--lease", "3s"]);
+    execd.open_now(&json!({"cmd": "trap '' HUP TERM; sleep 300 & sleep 300"}));
+    far.until_runs("sleep");
+    // Nothing goes through any more, and neither end is told: what a network does that is gone.
+    execd.signal(libc::SIGSTOP);
+    let took = far.until_nothing_runs();
+    execd.signal(libc::SIGKILL);
+    assert!(took < AT_ONCE, "{took:?}");
+}
+
+/// Reads from ssh what a command there writes; gives how many bytes came.
+fn flood_through(far: &Far, bytes: u64) -> u64 {
+    let line = format!("'{EXECD}' run --quiet -- head -c {bytes} /dev/zero");
+    let mut ssh = far.command(&[], &line).spawn().expect("ssh runs");
+    let mut stdout = ssh.stdout.take().expect("a pipe");
+    let came = std::io::copy(&mut stdout, &mut std::io::sink()).expect("it is read");
+    assert!(ssh.wait().expect("it is our child").success());
+    came
+}
+
+/// A flood in a session there, while the client asks something else.
+fn flood_in_a_session(far: &Far, bytes: u64) {
+    let mut execd = far.execd(&[]);
+    let cmd = format!("echo up; head -c {bytes} /dev/zero | tr '\\0' x");
+    let flood = execd.start_request("exec_command", json!({"cmd": cmd, "yield_time_ms": 600_000}));
+    let mut asked = 0;
+    let mut slowest = Duration::ZERO;
+    while execd.position(|line| line["id"] == flood).is_none() {
+        let since = Instant::now();
+        execd.ping();
+        slowest = slowest.max(since.elapsed());
+        asked += 1;
+    }
+    let result = execd.result_of(flood);
+    assert_eq!(result["output_bytes_total"], bytes + 3, "{result}");
+    eprintln!("{bytes} bytes: {asked} questions meanwhile, the slowest took {slowest:?}");
+}
+
+/// rule: machines.md, ssh: A flood comes whole through `execd run`; beside one in a session there
+///   questions are answered
+#[test]
+fn a_flood_through_ssh() {
+    let Some(far) = Far::start() else { return };
+    assert_eq!(flood_through(&far, FLOOD_BYTES), FLOOD_BYTES);
+    flood_in_a_session(&far, FLOOD_BYTES);
+}
+
+#[test]
+#[ignore = "a gibibyte twice; make test-large"]
+fn a_gibibyte_through_ssh() {
+    let Some(far) = Far::start() else { return };
+    let since = Instant::now();
+    assert_eq!(flood_through(&far, GIBIBYTE), GIBIBYTE);
+    eprintln!("execd run through ssh: {:?}", since.elapsed());
+    let since = Instant::now();
+    flood_in_a_session(&far, GIBIBYTE);
+    eprintln!("a session: {:?}", since.elapsed());
+}
+
+/// Starts a run of pi through ssh.
+fn agent(far: &Far, place: &Place) -> (Child, ChildStdin) {
+    let dir = place.path().display();
+    let words = "--model fake/scripted --tools bash,read 'Say it'";
+    let line = format!("EXECD_PI='{dir}/pi' '{EXECD}' agent --workspace '{dir}' {words}");
+    let mut ssh = far.command(&[], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
+    let stdin = ssh.stdin.take().expect("a pipe");
+    (ssh, stdin)
+}
+
+/// rule: machines.md, ssh: `execd agent` there: its text and its status come through ssh; a cut
+///   connection ends the run
+#[test]
+fn a_run_of_pi_through_ssh() {
+    let Some(far) = Far::start() else { return };
+    let place = Place::new(&answer("Done."), "");
+    let (ssh, stdin) = agent(&far, &place);
+    drop(stdin);
+    let said = ssh.wait_with_output().expect("it ends");
+    let err = String::from_utf8_lossy(&said.stderr);
+    assert_eq!((said.status.code(), &said.stdout[..]), (Some(0), &b"Done.\n"[..]), "{err}");
+    assert!(err.contains("execd: stop: 1 turn"), "{err}");
+
+    let place = Place::new(&answer("Done.")[..2], "exec sleep 300");
+    let (mut ssh, _stdin) = agent(&far, &place);
+    let pi = place.pi();
+    assert!(is_alive(pi));
+    ssh.kill().expect("it is our child");
+    ssh.wait().expect("it is our child");
+    far.until_nothing_runs();
+}
+
+/// rule: machines.md, ssh: `execd run` there: output, streams and status are those of the command
+#[test]
+fn execd_run_through_ssh_is_the_command() {
+    let Some(far) = Far::start() else { return };
+    let said = far.run(&format!("'{EXECD}' run -q -c 'echo out; echo err >&2; exit 3'"));
+    assert_eq!(said.status.code(), Some(3));
+    assert_eq!((&said.stdout[..], &said.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
+}
