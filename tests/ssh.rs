@@ -277,6 +277,25 @@ fn what_a_bashrc_prints_is_told_from_the_protocol() {
     assert_eq!(protocol, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
 }
 
+/// Each command there printed what the .bashrc prints: behind ssh a bash that finds no shell above
+/// itself reads it also for a command.
+/// rule: machines.md, ssh: The commands of execd there read no .bashrc, as they read none here
+#[test]
+fn commands_there_read_no_bashrc() {
+    let Some(far) = Far::start() else { return };
+    let mut execd = far.execd(&[]);
+    // The login is over.
+    execd.ping();
+    far.say_at_login("echo Welcome\n");
+    assert_eq!(output(&execd.run("echo hi")), "hi\n");
+    let tty = execd.run_with("echo hi", json!({"tty": true}));
+    assert!(!output(&tty).contains("Welcome"), "{tty}");
+    execd.close_stdin();
+    assert_eq!(execd.exit_code(), Some(0));
+    let said = far.run(&format!("'{EXECD}' run -q -c 'echo hi'"));
+    assert_eq!(said.stdout, b"Welcome\nhi\n", "once, by the shell of the login");
+}
+
 /// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
 #[test]
 fn a_cut_connection_ends_everything_there() {

@@ -29,6 +29,7 @@ use super::{Counters, Degraded, Engine, StartError};
 use crate::config::{Config, SocketPlace};
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
+use crate::pure::process::login_shell::below_the_login;
 use crate::pure::process::run_mark::SessionMarks;
 use crate::pure::sorted::SortedMap;
 use crate::pure::time::deadlines::Deadlines;
@@ -124,7 +125,7 @@ impl<F: Families> Engine<F> {
             cwd: host::current_dir(),
             chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
         };
-        let base_env = BaseEnv::new(given::environment(), &instance);
+        let base_env = BaseEnv::new(below_the_login(given::environment()), &instance);
         let launcher =
             Launcher { spawner, mounts, base_env, instance, next_run_number: 0, spawns_left: 0 };
         let mut engine = Self {

@@ -4,6 +4,7 @@
 pub mod doing;
 pub mod killed;
 pub mod life;
+pub mod login_shell;
 pub mod lru;
 pub mod marks;
 pub mod mounts;
