@@ -3,6 +3,7 @@
  * pi's sessions: /new and the like hand it on, together with the client. Who is told, and when, is
  * for its listener to decide.
  */
+import type { Far } from "../execd/far-logs.ts";
 import type { WindowExited, WindowPoll } from "../execd/wire-results.ts";
 import { given, isObject } from "../text/values.ts";
 import { oneLine } from "../text/width.ts";
@@ -279,6 +280,7 @@ export class Background {
     const facts: WindowReport = {
       kind, window: window.window, name, command, tail: note.tail,
       ...given({ exit_code, signal, killed_by, log_path: log }),
+      ...(log !== undefined && given({ far: (note as Far).far })),
       ...(truncation?.truncated && { truncated: true }),
       ...(log_complete === false && { log_complete }),
       ...(log_truncated === true && { log_truncated }),

@@ -8,6 +8,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { isObject, parseObject } from "../text/values.ts";
 import { isFirstAnswer, NOISE_KEPT_CHARS, NOISE_MAX_BYTES } from "./far.ts";
+import { withFarLogs } from "./far-logs.ts";
 import { LineSplitter } from "./lines.ts";
 import type { Candidate } from "./locate.ts";
 
@@ -293,8 +294,9 @@ export class Daemon {
       return;
     }
     // A transport may print lines of its own between.
-    const message = parseObject(line);
-    if (!message) return;
+    const said = parseObject(line);
+    if (!said) return;
+    const message = this.candidate.remote ? withFarLogs(said) : said;
     if (this.#marker !== undefined) {
       if (!isFirstAnswer(message)) return;
       this.#marker = undefined;

@@ -38,6 +38,8 @@ export interface Ended {
   cwd?: string;
   elapsed_ms?: number;
   log_path?: string;
+  /** The log lies on the machine where commands run, which is another one. */
+  far?: true;
   /** The first byte of the output that the log still has, where that is not the first of all. */
   log_from?: number;
   /** Why the session is gone without an exit: execd itself ended. */

@@ -322,11 +322,15 @@ function line(ended: Ended): string {
     facts.elapsed_ms === undefined ? undefined : `elapsed=${seconds(facts.elapsed_ms)}`,
     facts.command === undefined ? undefined : `command: ${facts.command}`,
     facts.cwd === undefined ? undefined : `cwd: ${facts.cwd}`,
-    facts.log_path === undefined ? undefined : `log_path: ${facts.log_path}`,
+    facts.log_path === undefined ? undefined : `${logLabel(facts)}: ${facts.log_path}`,
     facts.log_from === undefined ? undefined : `log: bytes ${facts.log_from}– kept`,
     failure === undefined ? undefined : `failure: ${failure}`,
   ];
   return `- ${parts.filter(Boolean).join(" · ")}`;
+}
+
+function logLabel({ far }: Ended): string {
+  return far === true ? "log_path on the machine where it ran" : "log_path";
 }
 
 function seconds(ms: number): string {

@@ -123,7 +123,8 @@ function stripped(given: Result): Result {
 /** Takes the details of a result and gives what the log that they name lacks. */
 function lackOf(details: Fields): string {
   const named = stringOf(details.fullOutputPath) !== undefined;
-  return named ? logLack(details.log_complete, details.log_truncated, details.log_from) : "";
+  const lack = logLack(details.log_complete, details.log_truncated, details.log_from);
+  return named ? `${details.far === true ? " (on the machine where it ran)" : ""}${lack}` : "";
 }
 
 /** The arguments with the command as people see it. */

@@ -73,13 +73,15 @@ function wakeView(ended: Fields, expanded: boolean): RowView {
     : `${id} is lost: ${oneLine(lost, PATH_CELLS)}`;
   // Who wants the log of what went well expands the message.
   const isNamed = expanded || !isGood;
-  const log = isNamed ? oneLine(shownPath(stringOf(ended.log_path) ?? ""), PATH_CELLS) : "";
+  const isFar = ended.far === true;
+  const path = stringOf(ended.log_path) ?? "";
+  const log = isNamed ? oneLine(isFar ? path : shownPath(path), PATH_CELLS) : "";
   const lack = logLack(undefined, undefined, ended.log_from);
   const command = commandSpan(ended, WAKE_COMMAND_CELLS);
   return {
     title: [
       [outcomeSpan(isGood, head)],
-      log === "" ? [command] : [command, muted(` · log: ${log}${lack}`)],
+      log === "" ? [command] : [command, muted(` · ${isFar ? "log there" : "log"}: ${log}${lack}`)],
     ],
   };
 }
@@ -102,7 +104,7 @@ function windowView(
       text: partOf(text, facts.tail_at) ?? stringOf(facts.tail) ?? "",
       limit: lineLimit(config, kind, expanded, isTruncated),
     },
-    notices: isCut && log ? [span(`[Full output: ${log}]`, "warning")] : [],
+    notices: isCut && log ? [span(`[Full output${facts.far === true ? " there" : ""}: ${log}]`, "warning")] : [],
   };
 }
 

@@ -135,14 +135,17 @@ export const CAMEL = {
 export function factsOf(fields: Fields, names: Names) {
   const id = labelOf(fields[names.id]);
   const path = logPath(fields, names);
+  const isFar = fields.far === true;
   const from = numberOf(fields[names.from]);
   const lack = logLack(fields[names.complete], fields[names.truncated], from, fields[names.total]);
   const tone = lack === "" ? "muted" : "warning";
   return {
     id: id === undefined ? undefined : muted(idWords(id)),
     exit: exitFact(fields, names),
-    log: path === undefined ? undefined : span(`log: ${path}${lack}`, tone),
-    fullOutput: path === undefined ? "" : ` Full output: ${path}${lack}${howToRead(path, from)}`,
+    log: path === undefined ? undefined : span(`${isFar ? "log there" : "log"}: ${path}${lack}`, tone),
+    fullOutput: path === undefined ? ""
+      : isFar ? ` Full output there: ${path}${lack}`
+      : ` Full output: ${path}${lack}${howToRead(path, from)}`,
   };
 }
 
@@ -177,6 +180,8 @@ export function endedLog(
 
 function logPath(fields: Fields, names: Names): string | undefined {
   const path = stringOf(fields[names.log]);
+  // On another machine `~` would be another directory.
+  if (path && fields.far === true) return clipped(path);
   return path ? shownPath(path) : undefined;
 }
 

@@ -7,6 +7,7 @@ import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywh
 import { COMPLETED_MESSAGE_TYPE, POLL_MESSAGE_TYPE } from "../bash/message.ts";
 import { shownCommand } from "../bash/templates.ts";
 import { Windows } from "../bash/windows.ts";
+import type { Far } from "../execd/far-logs.ts";
 import { startContext, viewContext } from "../bash/wire-context.ts";
 import type { BashResult, PasswordAsked, Progress } from "../execd/wire-results.ts";
 import type { Call, Host, ToolResult } from "../pi/host.ts";
@@ -162,6 +163,7 @@ function bashAnswer(
     ...outputDetails(truncation, shown),
     ...(shown !== undefined && given({
       log_complete: reply.log_complete, log_truncated: reply.log_truncated,
+      far: (reply as Far).far,
     })),
     ...(goesOn && given({ window, name, output_at: outputAt(reply) })),
     status,

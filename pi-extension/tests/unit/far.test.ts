@@ -4,7 +4,9 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it } from "node:test";
+import { withFarLogs } from "../../src/execd/far-logs.ts";
 import { durationMs, farStart } from "../../src/execd/far.ts";
+import { wakeText } from "../../src/pi/wakes.ts";
 import { EXECD, outputOf, Pi } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-far-"));
@@ -117,4 +119,36 @@ it("an idle pi keeps its execd beyond the lease", async (t) => {
     if (longest > 1_500) t.diagnostic("the machine stood still: nothing is shown");
     else assert.ok(same, "the same execd");
   });
+});
+
+// rule: pi.md, The extension: A log on another machine is named as one there: in headers, footers,
+//   wakes and rows
+it("texts and fields say that a log is on another machine; output stays as it is", () => {
+  const log_path = "/tmp/x.log";
+  const said = {
+    id: 1,
+    result: {
+      log_path, header: `[exited]\nlog_path: ${log_path}\ncwd: /`, output: `log_path: ${log_path}`,
+      footer: `[Showing lines 1-2 of 3. Full output: ${log_path}]`,
+      sessions: [{ log_path, text: `log_path: ${log_path}\nlog_path: ${log_path}` }, { session_id: 2 }],
+    },
+  };
+  assert.deepEqual(withFarLogs(said), {
+    id: 1,
+    result: {
+      log_path, header: `[exited]\nlog_path on that machine: ${log_path}\ncwd: /`,
+      output: `log_path: ${log_path}`,
+      footer: `[Showing lines 1-2 of 3. Full output on that machine: ${log_path}]`,
+      sessions: [
+        { log_path, text: `log_path: ${log_path}\nlog_path on that machine: ${log_path}`, far: true },
+        { session_id: 2 },
+      ],
+      far: true,
+    },
+  });
+  const page = { logPath: log_path, nextOffset: 5, text: `log_path: ${log_path}` };
+  assert.deepEqual(withFarLogs({ result: page }), { result: { ...page, far: true } });
+  const ended = { session_id: 3, exit_code: 0, log_path };
+  assert.match(wakeText([{ ...ended, far: true }]), / · log_path on the machine where it ran: \/tmp\/x\.log\n/);
+  assert.match(wakeText([ended]), / · log_path: \/tmp\/x\.log\n/);
 });
