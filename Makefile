@@ -17,7 +17,7 @@ COMPLETIONS = bash-completion/completions/execd zsh/site-functions/_execd \
 	fish/vendor_completions.d/execd.fish
 
 .PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large \
-	test-pi-152 spec install uninstall mcp-clients
+	test-pi-152 spec install uninstall mcp-clients dist test-dist test-arm64
 
 test: npm-found lint unit extension mcp-clients bench-quick
 
@@ -88,6 +88,19 @@ uninstall:
 release: npm-found $(NPM_DONE)
 	cd pi-extension && npm run pack-release
 	cd pi-extension && EXECD_TEST_BIN="$(PACKED_BIN)" npm run test:pack
+
+# A release in dist/, of what is committed: npm packages, tarballs, .debs, crates, the bill of
+# materials, SHA256SUMS. Nothing is published.
+dist: npm-found
+	scripts/dist/make.sh dist
+
+# What it has made, installed without a network and run; the binary for aarch64 by qemu-user, by the
+# tests of the protocol and of sessions too.
+test-dist: test-arm64
+	EXECD_DIST=dist node --test scripts/dist/dist.test.mjs
+
+test-arm64:
+	scripts/dist/test-arm64.sh "$(TARGET_DIR)/aarch64-unknown-linux-gnu/release/execd"
 
 $(NPM_DONE): pi-extension/package-lock.json | npm-found
 	cd pi-extension && npm ci

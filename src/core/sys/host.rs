@@ -35,6 +35,7 @@ pub struct FileLimit {
 }
 
 /// Blocks of this size and more are the allocator's to give back at once.
+#[cfg(target_env = "gnu")]
 const GIVEN_BACK_BYTES: i32 = 128 * 1024;
 
 /// Has the allocator give large buffers back to the system as soon as they are freed. Left to

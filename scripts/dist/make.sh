@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Makes a release in dist/, of what is committed: `make dist`. The same commit makes the same bytes,
+# on a machine with the same compiler and C library. Nothing is published.
+#
+#   scripts/dist/make.sh [DIR]        # where it goes; dist/ by default
+#
+# It needs cargo-deb and cargo-cyclonedx (cargo install), node and npm, python3, git, and GNU tar and
+# coreutils. For aarch64 see pi-extension/scripts/release-binary.ts; where that cannot be built here,
+# it is left out and named.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+umask 022
+export LC_ALL=C TZ=UTC
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+
+out=$(realpath -m "${1:-dist}")
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+# cargo-deb finds what it packs by a path from Cargo.toml.
+stage=target/dist
+core_patch='patch.crates-io.execd-core.path="src/core"'
+
+say() { printf 'dist: %s\n' "$*" >&2; }
+
+needs() {
+    local tool
+    for tool in cargo-deb cargo-cyclonedx node npm python3 git tar gzip sha256sum; do
+        command -v "$tool" >/dev/null || { say "there is no $tool"; exit 1; }
+    done
+    if [ -n "$(git status --porcelain)" ]; then
+        say "there are changes that are not committed: a release is made of a commit"
+        [ -n "${DIST_DIRTY:-}" ] || exit 1
+    fi
+}
+
+# What a user installs, below $2 as below /usr. $1 is the binary of another machine, whose pages
+# this one's binary prints: they are the same.
+tree() {
+    make --no-print-directory install BIN="$x64" PREFIX= DESTDIR="$2" >/dev/null
+    install -m 755 "$1" "$2/bin/execd"
+    install -m 644 README.md CHANGELOG.md "$stage/execd.cdx.json" "$2/share/doc/execd/"
+    mkdir -p "$2/share/doc/execd/licences"
+    install -m 644 "$stage"/licences/* "$2/share/doc/execd/licences/"
+}
+
+tarball() {
+    local name=execd-$version-$1
+    mv "$stage/tree" "$stage/$name"
+    tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=ustar \
+        -C "$stage" -c "$name" | gzip -n9 > "$out/$name.tar.gz"
+    mv "$stage/$name" "$stage/tree"
+}
+
+# Man pages in a .deb are compressed, and cargo-deb makes a file copyright of LICENSE.
+deb() {
+    gzip -n9 "$stage"/tree/share/man/man1/*
+    rm "$stage/tree/share/doc/execd/LICENSE"
+    cargo deb --quiet --locked --no-build --no-strip --multiarch none --target "$1" \
+        --output "$out/execd_${version}-1_$2.deb"
+}
+
+crates() {
+    cargo package --quiet --locked --no-verify --allow-dirty -p execd-core
+    # The registry does not have the core until somebody decides that it is to.
+    cargo package --quiet --locked --no-verify --allow-dirty -p execd --config "$core_patch" \
+        2> >(grep -v '^warning: ignoring ' >&2 || true)
+    cp "$target_dir/package/execd-core-$version.crate" "$target_dir/package/execd-$version.crate" \
+        "$out/"
+}
+
+sbom() {
+    cargo cyclonedx --quiet --format json --spec-version 1.5 --target x86_64-unknown-linux-gnu \
+        --override-filename execd.cdx
+    python3 scripts/dist/sbom.py execd.cdx.json "$stage/execd.cdx.json"
+    rm execd.cdx.json src/core/execd.cdx.json
+    cp "$stage/execd.cdx.json" "$out/execd-$version.cdx.json"
+}
+
+needs
+rm -rf "$out" "$stage"
+mkdir -p "$out" "$stage"
+x64=$(node pi-extension/scripts/release-binary.ts linux-x64)
+arm64=$(node pi-extension/scripts/release-binary.ts linux-arm64) || say "nothing is made for aarch64"
+node pi-extension/scripts/pack-release.ts --bin "$x64" ${arm64:+--bin "$arm64"} --out "$out" >&2
+python3 scripts/dist/licences.py "$stage/licences"
+sbom
+crates
+for kind in "x86_64-unknown-linux-gnu x86_64-linux amd64 $x64" \
+    ${arm64:+"aarch64-unknown-linux-gnu aarch64-linux arm64 $arm64"}; do
+    read -r target name deb_arch binary <<< "$kind"
+    rm -rf "$stage/tree"
+    tree "$binary" "$stage/tree"
+    tarball "$name"
+    deb "$target" "$deb_arch"
+done
+sums=$(cd "$out" && sha256sum -- *)
+printf '%s\n' "$sums" > "$out/SHA256SUMS"
+rm -rf "$stage"
+say "a release of execd $version is in $out"
