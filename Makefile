@@ -91,7 +91,7 @@ release: npm-found $(NPM_DONE)
 
 # A release in dist/, of what is committed: npm packages, tarballs, .debs, crates, the bill of
 # materials, SHA256SUMS. Nothing is published.
-dist: npm-found
+dist: npm-found $(NPM_DONE)
 	scripts/dist/make.sh dist
 
 # What it has made, installed without a network and run; the binary for aarch64 by qemu-user, by the

@@ -10,6 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
+# What runs TypeScript: the Node that the extension's checks bring along, where it is installed.
+PATH=$PWD/pi-extension/node_modules/.bin:$PATH
 export LC_ALL=C TZ=UTC
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
