@@ -78,10 +78,7 @@ impl Pool {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_execd"), at("bin/execd")).expect("a link");
         write_program(&at("bin/pi"), PI);
         std::fs::write(at("done"), ndjson(&answer("Done."))).expect("a stream");
-        let mut limited = assistant_end("", &usage(0, 0, 0.0), "error");
-        limited["message"]["errorMessage"] = json!("429 Too many requests: slow down");
-        let all = answer("");
-        let limited = [&all[..4], &[limited], &all[6..]].concat();
+        let limited = failed_answer("429 Too many requests: slow down");
         std::fs::write(at("limited"), ndjson(&limited)).expect("a stream");
         let tasks = (0..TASKS).map(|n| json!({"label": label(n), "prompt": prompt(n)}));
         std::fs::write(at("tasks.ndjson"), ndjson(&tasks.collect::<Vec<_>>())).expect("tasks");
@@ -110,14 +107,8 @@ impl Pool {
 
     /// Waits until no process of the pool is left.
     fn until_gone(&self) {
-        let mark = format!("{MARK}={}", self.dir.path().display());
-        let ours = |pid: &i32| {
-            // A process may end while it is looked at.
-            let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let mut entries = bytes.split(|byte| *byte == 0);
-            entries.any(|entry| entry == mark.as_bytes()) && outside::is_alive(*pid)
-        };
-        eventually("nothing is left running", || !outside::pids().iter().any(ours));
+        let dir = self.dir.path().to_string_lossy();
+        eventually("nothing is left running", || outside::marked(MARK, &dir).is_empty());
     }
 
     /// The lines of the results that are whole.
@@ -163,12 +154,6 @@ impl Drop for Running {
             self.kill();
         }
     }
-}
-
-fn write_program(path: &Path, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::write(path, text).expect("a program");
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o700)).expect("its mode");
 }
 
 /// A task's label: one that a shell would break, quote or expand.

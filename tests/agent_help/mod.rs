@@ -37,7 +37,12 @@ pub fn write_pi(path: &Path, script: &str) {
          [ \"$1\" = --version ] && {{ echo {VERSION}; exit; }}\n\
          [ \"$1\" = --help ] && {{ printf '%s' '{HELP}'; exit; }}\n"
     );
-    std::fs::write(path, format!("{head}{script}\n")).expect("a script");
+    write_program(path, &format!("{head}{script}\n"));
+}
+
+/// Makes a program of this text at this path.
+pub fn write_program(path: &Path, text: &str) {
+    std::fs::write(path, text).expect("a program");
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o700)).expect("its mode");
 }
 
@@ -157,6 +162,14 @@ pub fn answer(text: &str) -> Vec<Value> {
         turn_end(),
         agent_end(),
     ]
+}
+
+/// An answer that failed with this message, and has cost nothing.
+pub fn failed_answer(message: &str) -> Vec<Value> {
+    let mut failed = assistant_end("", &usage(0, 0, 0.0), "error");
+    failed["message"]["errorMessage"] = json!(message);
+    let all = answer("");
+    [&all[..4], &[failed], &all[6..]].concat()
 }
 
 /// The beginning of a run whose model has begun to answer.

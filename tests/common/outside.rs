@@ -256,6 +256,17 @@ pub fn environment(pid: i32) -> BTreeMap<String, String> {
     text.split('\0').filter_map(pair).collect()
 }
 
+/// The processes that were started with this variable at this value.
+pub fn marked(name: &str, value: &str) -> Vec<i32> {
+    let mark = format!("{name}={value}");
+    let ours = |pid: &i32| {
+        // A process may end while it is looked at.
+        let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        bytes.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()) && is_alive(*pid)
+    };
+    pids().into_iter().filter(ours).collect()
+}
+
 /// How busy a process has been: its reads and writes, and how often it went to sleep. Equal
 /// twice: nothing was read or written, and it slept all the time between.
 pub fn activity(pid: i32) -> (u64, u64, u64) {
