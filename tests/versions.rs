@@ -1,5 +1,5 @@
-//! The version: one number, wherever one stands, and a changelog of which people and programs can
-//! tell what a version has brought.
+//! A release: one version, wherever one stands, a changelog of which people and programs can tell
+//! what it has brought, and crates that hold what builds them.
 #![allow(clippy::disallowed_methods)] // Tests may use all of std.
 
 use std::path::Path;
@@ -113,6 +113,35 @@ fn the_changelog_has_this_version_and_the_sections_that_everybody_knows() {
         check_sections(heading, sections);
     }
     assert_eq!(newest, Some(VERSION));
+}
+
+#[test]
+fn the_crates_hold_what_builds_them_and_nothing_of_the_tests() {
+    let files = |package: &str| -> Vec<String> {
+        let list = ["package", "--list", "--allow-dirty", "--offline", "--locked", "-p", package];
+        let done = Command::new(env!("CARGO"))
+            .args(list)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .expect("cargo starts");
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{package}: {errors}");
+        String::from_utf8_lossy(&done.stdout).lines().map(str::to_owned).collect()
+    };
+    let needed: [(&str, &[&str]); 2] = [
+        ("execd", &["build.rs", "src/main.rs", "src/lib.rs", "LICENSE", "README.md"]),
+        ("execd-core", &["lib.rs", "limits.rs", "LICENSE"]),
+    ];
+    for (package, needed) in needed {
+        let files = files(package);
+        let missing: Vec<&&str> =
+            needed.iter().filter(|name| !files.iter().any(|file| file == **name)).collect();
+        assert!(missing.is_empty(), "{package} lacks {missing:?}");
+        let of_tests = ["tests/", "benches/", "pi-extension/", "fixtures", "src/core/"];
+        let strange: Vec<&String> =
+            files.iter().filter(|file| of_tests.iter().any(|part| file.contains(part))).collect();
+        assert!(strange.is_empty(), "{package} holds {strange:?}");
+    }
 }
 
 /// Each section once, in order, with entries and nothing else.
