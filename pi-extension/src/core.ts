@@ -68,12 +68,12 @@ export function listBashWindows(context: Pick<TmuxBashContext, "filters">): Bash
   return [...shared().tables]
     .flatMap((table) => [...table.values()])
     .filter(({ scope }) => passes(scope, context.filters))
-    .map(({ window, name, logPath, session }) => ({
+    .map(({ window, name, logPath, far, session }) => ({
       id: window,
       index: Number(window.slice(1)),
       title: name,
       ...(session !== undefined && { session }),
-      ...(logPath !== undefined && { outputFile: logPath }),
+      ...(logPath !== undefined && far !== true && { outputFile: logPath }),
     }))
     .sort((a, b) => a.index - b.index);
 }

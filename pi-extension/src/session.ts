@@ -373,7 +373,8 @@ export class PiSession implements FamilyContext {
     const lost = `execd ${why}`;
     for (const { session_id, command, cwd, log_path } of this.sessions.list()) {
       if (!this.wakes.isArmed(session_id)) continue;
-      this.wakes.onWake({ session_id, command, cwd, lost, ...(log_path && { log_path }) });
+      const log = log_path && { log_path, ...(this.execd.isRemote && { far: true as const }) };
+      this.wakes.onWake({ session_id, command, cwd, lost, ...log });
     }
     this.sessions.clear();
     for (const one of this.#lasting) one.lost(lost);

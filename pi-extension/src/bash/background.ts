@@ -177,7 +177,9 @@ export class Background {
     this.#early.clear();
     this.#reports = this.#reports.filter(({ facts }) => facts.kind !== "poll");
     for (const window of lost) {
-      const log = window.logPath === undefined ? "" : `\n\nIts output so far: ${window.logPath}`;
+      const where = window.far === true ? ", on the machine where it ran" : "";
+      const log = window.logPath === undefined ? ""
+        : `\n\nIts output so far${where}: ${window.logPath}`;
       const text = `Background command was lost: ${window.name} ${window.window}. ${why}\n`
         + `$ ${oneLine(window.command, COMMAND_CELLS)}${log}`;
       this.#report(window, "lost", { ...window, tail: "", text });
@@ -271,7 +273,7 @@ export class Background {
   }
 
   #report(window: Window, kind: WindowReport["kind"], note: WindowExited | WindowPoll): void {
-    const { scope, name, logPath } = window;
+    const { scope, name, logPath, far } = window;
     const command = oneLine(window.command, COMMAND_CELLS);
     const { exit_code, signal, killed_by, truncation, log_complete, log_truncated } =
       note as Partial<WindowExited>;
@@ -280,7 +282,7 @@ export class Background {
     const facts: WindowReport = {
       kind, window: window.window, name, command, tail: note.tail,
       ...given({ exit_code, signal, killed_by, log_path: log }),
-      ...(log !== undefined && given({ far: (note as Far).far })),
+      ...(log !== undefined && given({ far: kind === "lost" ? far : (note as Far).far })),
       ...(truncation?.truncated && { truncated: true }),
       ...(log_complete === false && { log_complete }),
       ...(log_truncated === true && { log_truncated }),

@@ -17,6 +17,8 @@ export interface Window {
   name: string;
   command: string;
   logPath?: string;
+  /** The log lies on another machine. */
+  far?: true;
   /** The name of the execd that it runs in, `execd-4242`, where that is on this machine. */
   session?: string;
   scope: Scope;

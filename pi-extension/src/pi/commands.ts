@@ -204,7 +204,8 @@ async function showTail(
   const whole = page.offset === 0 && last.length === all.length;
   const what = whole ? "" : ` · last ${last.length === 1 ? "line" : `${last.length} lines`}`;
   const text = page.totalBytes === 0 ? "(no output)" : last.join("\n");
-  const log = row.logPath === undefined ? "" : `\nlog: ${oneLine(row.logPath, HEAD_CELLS)}`;
+  const where = context.execd.isRemote ? "log there" : "log";
+  const log = row.logPath === undefined ? "" : `\n${where}: ${oneLine(row.logPath, HEAD_CELLS)}`;
   ctx.ui?.notify(`${rowLabel(row)}${what}\n${text}${log}`, "info");
 }
 

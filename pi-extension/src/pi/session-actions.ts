@@ -13,7 +13,7 @@ export function actions(context: RosterContext): Pick<KeysHost, "act" | "whyNoLi
   return {
     act: async (key, row) => {
       if (key === "k") return end(context, row);
-      return key === "c" ? copyLog(row) : howToAttach(context, row);
+      return key === "c" ? copyLog(context, row) : howToAttach(context, row);
     },
     whyNoLine,
     send: (row, line) => sendLine(context, row, line),
@@ -64,13 +64,13 @@ export function whyNoLine({ id, isRunning, session }: Row): string | undefined {
 }
 
 /** Puts the path of a session's log on the clipboard, as pi does it. */
-export async function copyLog({ id, logPath }: Row): Promise<string> {
+export async function copyLog({ execd }: RosterContext, { id, logPath }: Row): Promise<string> {
   if (logPath === undefined) return `#${id} has no log`;
   try {
     // Where no pi has loaded itself this takes seconds; only who asks for it pays for that.
     const { copyToClipboard } = await import("@earendil-works/pi-coding-agent");
     await copyToClipboard(logPath);
-    return `copied: ${logPath}`;
+    return `copied: ${logPath}${execd.isRemote ? " (on the machine where commands run)" : ""}`;
   } catch {
     return `its log, which could not be copied: ${logPath}`;
   }

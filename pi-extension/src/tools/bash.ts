@@ -149,7 +149,7 @@ function bashAnswer(
     const command = shownCommand(String(params.command), config.displayCommandStartMarker);
     background.opened({
       window, name, command, scope, startedAtMs: Date.now(),
-      ...given({ logPath, session: execd.name }),
+      ...given({ logPath, session: execd.name, far: (reply as Far).far }),
       ...(isNotAwaited(asked) && { isAsked: true as const }),
       ...(status !== "background" && { told: true as const }),
       ...(stays && { stays: true as const }),

@@ -372,6 +372,24 @@ it("on another machine: its directory, its shell; nothing of this one is sent", 
   }
 });
 
+// rule: pi.md, The extension: A log on another machine is named as one there: in headers, footers,
+//   wakes and rows
+it("on another machine: what is lost has its log there, and none is a file here", async () => {
+  process.env.EXECD_COMMAND = `exec '${EXECD}'`;
+  try {
+    await withBash({}, async (pi) => {
+      await start(pi, "echo up; exec sleep 7493", "far");
+      const windows = listBashWindows(resolveTmuxBashContext(pi.ctx as never, { tmuxWindowScope: "all" }));
+      assert.deepEqual(windows.map(({ title, outputFile }) => [title, outputFile]), [["far", undefined]]);
+      kill(parentOf(await runs("sleep 7493")));
+      await until(() => pi.sent.length > 0, "the word of it");
+      assert.match(JSON.stringify(pi.sent), /Its output so far, on the machine where it ran: \//);
+    });
+  } finally {
+    delete process.env.EXECD_COMMAND;
+  }
+});
+
 // rule: bash.md, In pi: The end is told exactly once also where execd is killed
 it("killed execd: what ran is lost, and said so once", async () => {
   await withBash({}, async (pi) => {
