@@ -377,11 +377,11 @@ fn a_gibibyte_through_ssh() {
 }
 
 /// Starts a run of pi through ssh.
-fn agent(far: &Far, place: &Place) -> (Child, ChildStdin) {
+fn agent(far: &Far, place: &Place, flags: &[&str]) -> (Child, ChildStdin) {
     let dir = place.path().display();
     let words = "--model fake/scripted --tools bash,read 'Say it'";
     let line = format!("EXECD_PI='{dir}/pi' '{EXECD}' agent --workspace '{dir}' {words}");
-    let mut ssh = far.command(&[], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
+    let mut ssh = far.command(flags, &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
     let stdin = ssh.stdin.take().expect("a pipe");
     (ssh, stdin)
 }
@@ -392,7 +392,7 @@ fn agent(far: &Far, place: &Place) -> (Child, ChildStdin) {
 fn a_run_of_pi_through_ssh() {
     let Some(far) = Far::start() else { return };
     let place = Place::new(&answer("Done."), "");
-    let (ssh, stdin) = agent(&far, &place);
+    let (ssh, stdin) = agent(&far, &place, &[]);
     drop(stdin);
     let said = ssh.wait_with_output().expect("it ends");
     let err = String::from_utf8_lossy(&said.stderr);
@@ -400,11 +400,25 @@ fn a_run_of_pi_through_ssh() {
     assert!(err.contains("execd: stop: 1 turn"), "{err}");
 
     let place = Place::new(&answer("Done.")[..2], "exec sleep 300");
-    let (mut ssh, _stdin) = agent(&far, &place);
+    let (mut ssh, _stdin) = agent(&far, &place, &[]);
     let pi = place.pi();
     assert!(is_alive(pi));
     ssh.kill().expect("it is our child");
     ssh.wait().expect("it is our child");
+    far.until_nothing_runs();
+}
+
+/// rule: machines.md, ssh: Ctrl-C at a terminal of ssh ends `execd agent` there, and pi with it
+#[test]
+fn ctrl_c_ends_a_run_of_pi() {
+    let Some(far) = Far::start() else { return };
+    let place = Place::new(&answer("Done.")[..2], "exec sleep 300");
+    let (ssh, mut keys) = agent(&far, &place, &["-tt"]);
+    let pi = place.pi();
+    keys.write_all(b"\x03").expect("ssh reads");
+    let said = ssh.wait_with_output().expect("it ends");
+    assert_eq!(said.status.code(), Some(130), "{said:?}");
+    assert!(!is_alive(pi));
     far.until_nothing_runs();
 }
 

@@ -4,7 +4,7 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { runJson } from "./lib/json.ts";
-import { call, exec, turn } from "./lib/model.ts";
+import { call, exec, stdin, turn } from "./lib/model.ts";
 import { processesLike, waitNoneLike, waitProcess } from "./lib/processes.ts";
 import { Rpc } from "./lib/rpc.ts";
 import { scratch } from "./lib/scratch.ts";
@@ -73,6 +73,44 @@ test("ssh: !command, and what a person sees of logs", async (t) => {
   await tui.waitScreen(/I see\./);
   await tui.waitScreen(/log there: \//);
   assert.doesNotMatch(await tui.screen(), /log: /);
+});
+
+// rule: machines.md, ssh: pi here, its commands there: a flood stays there, and Ctrl-C goes there
+test("ssh: a flood, and Ctrl-C in a terminal", async (t) => {
+  const place = scratch(t);
+  const far = await startSshd(t, place);
+  if (!far) return;
+  const trap = "trap 'echo caught; exit 7' INT; echo up; while :; do sleep 0.05; done";
+  const run = await runJson(place, {
+    script: [
+      turn("Flood.", exec("head -c 67108864 /dev/zero | tr '\\0' x", { yield_time_ms: 60_000 })),
+      turn("Trap.", exec(trap, { tty: true, until: { text: "up" }, yield_time_ms: 30_000 })),
+      turn("Stop.", stdin({ chars: "\\x03", yield_time_ms: 30_000 })),
+      turn("Done."),
+    ],
+    env: { EXECD_COMMAND: far.line() },
+  });
+  const flood = run.toolEnds("exec_command")[0];
+  assert.equal(flood?.details["output_bytes_total"], 67_108_864);
+  assert.ok((flood?.text.length ?? 0) < 100_000, "the model gets the end of it");
+  assert.match(run.toolEnd("write_stdin").text, /exit_code: 7\n[^]*caught/);
+});
+
+// rule: machines.md, ssh: pi here, its commands there: where the connection stands still, all there
+//   ends within the lease
+test("ssh stands still: all there ends within the lease", async (t) => {
+  const place = scratch(t);
+  const far = await startSshd(t, place);
+  if (!far) return;
+  const script = [turn("Start.", exec("exec sleep 7603", { yield_time_ms: 250 })), turn("Done.")];
+  const rpc = new Rpc(place, { env: { EXECD_COMMAND: far.line("--lease 3s") }, script });
+  await rpc.prompt("go");
+  const [ssh] = processesLike(place.tag, /^ssh -F .* far /);
+  assert.ok(ssh, "the connection");
+  process.kill(ssh.pid, "SIGSTOP");
+  await waitNoneLike(place.tag, /^sleep 7603$/, 20_000);
+  process.kill(ssh.pid, "SIGKILL");
+  await rpc.quit();
 });
 
 // rule: machines.md, ssh: The end of pi, and a connection that is cut, end what runs there; the next
