@@ -5,6 +5,7 @@
 
 mod agent_help;
 mod common;
+mod scale_help;
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -17,8 +18,9 @@ use std::time::{Duration, Instant};
 
 use agent_help::place::Place;
 use agent_help::*;
-use common::outside::{comm, pids};
+use common::outside::{comm, marked};
 use common::{AT_ONCE, Execd, Setup, eventually, is_alive, missing, output, send_signal};
+use scale_help::Batch;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -124,13 +126,8 @@ impl Far {
 
     /// What was started there and still runs: their pids and names.
     fn running(&self) -> Vec<(i32, String)> {
-        let mark = format!("{MARK}={}", own_word(self.dir.path()));
-        let has_mark = |pid: &i32| {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
-        };
-        let all = pids().into_iter().filter(has_mark).filter(|pid| is_alive(*pid));
-        all.map(|pid| (pid, comm(pid))).collect()
+        let all = marked(MARK, &own_word(self.dir.path()));
+        all.into_iter().map(|pid| (pid, comm(pid))).collect()
     }
 
     /// Waits until a program of this name runs there.
@@ -429,4 +426,24 @@ fn execd_run_through_ssh_is_the_command() {
     let said = far.run(&format!("'{EXECD}' run -q -c 'echo out; echo err >&2; exit 3'"));
     assert_eq!(said.status.code(), Some(3));
     assert_eq!((&said.stdout[..], &said.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
+}
+
+/// rule: scale.md, GNU parallel: Over ssh the same: each result exactly once, retries by error_kind
+#[test]
+fn parallel_runs_tasks_over_ssh() {
+    if missing("parallel") || missing("jq") {
+        return;
+    }
+    let Some(far) = Far::start() else { return };
+    let batch = Batch::new(vec!["plain", "once", "crash", "plain", "refused", "plain", "killed"]);
+    let here = batch.at("").to_string_lossy().into_owned();
+    let words = ["bash", "here.sh", "--sshlogin", &far.ssh().join(" "), "--workdir", &here];
+    let mut command = batch.command(&words);
+    let status = command.env("PAUSE", "0.1").args(["--env", "PATH"]).status().expect("it runs");
+    assert!(status.success(), "{status}: {}", sshd_log(far.dir.path()));
+    batch.assert_done();
+    // Their logs are where they ran.
+    let logs = std::fs::read_dir(far.path("tmp")).expect("a directory").flatten();
+    assert!(logs.count() > 0, "no log is there");
+    far.until_nothing_runs();
 }
