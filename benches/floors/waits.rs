@@ -20,11 +20,12 @@ const WAITING: usize = 64;
 const LONG_MS: u64 = 600_000;
 /// None of these ever matches the lines
 /// of digits that pass.
-const PATTERNS: [(&str, &str); 4] = [
+const PATTERNS: [(&str, &str); 5] = [
     ("regex", "(?:foo|bar)[0-9]+x|[a-z]+ failed$"),
     ("literal prefix", r"panicked at .*:[0-9]+"),
     ("(?i)", "(?i)fatal error"),
     ("digit class", "[0-9]{40}"),
+    ("two classes", "[0-9]{4}[x-z]"),
 ];
 /// What keeps a process of this program on a port from a while later on: see [`listen_after`].
 pub const LISTEN_FLAG: &str = "listen-after-ms";

@@ -34,6 +34,8 @@ pub const LIVE_FAST_BYTES: usize = 512;
 pub const LIVE_REDRAW_BYTES: usize = 4 * 1024;
 /// Literals of which a regex needs one, for a quick search; with more it is matched at once.
 pub const REGEX_NEEDLES_MAX: usize = 8;
+/// Classes of which a regex needs a byte each, for a quick look whether there is any.
+pub const REGEX_AMONG_MAX: usize = 4;
 /// Bytes of one class in succession that are worth a search of their own.
 pub const REGEX_RUN_BYTES: usize = 4;
 /// Lines in succession that have such a run and do not match: then the automaton goes on alone.

@@ -4,8 +4,9 @@
 use memchr::memmem::Finder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::limits::{REGEX_NEEDLES_MAX, REGEX_RUN_BYTES};
+use crate::limits::{REGEX_AMONG_MAX, REGEX_NEEDLES_MAX, REGEX_RUN_BYTES};
 use crate::pure::order;
+use crate::pure::text::eights::{BLOCK_BYTES, among, any, eight, eights, equal};
 
 /// A byte of a literal, and the bit in which it may differ: that of the other case, or none.
 type Letter = (u8, u8);
@@ -85,6 +86,68 @@ impl Run {
                 }
             }
         }
+    }
+}
+
+/// Bytes of which each match of a regex has one: `[x-z]`. Where a text has none of them, nothing
+/// in it matches, whatever else it has.
+#[derive(Debug)]
+pub(super) struct Among {
+    /// The first byte of each range, and the last one.
+    ranges: Vec<(u8, u8)>,
+}
+
+impl Among {
+    /// Those that a match must have, the one of fewest bytes first.
+    pub(super) fn required(hir: &Hir) -> Vec<Self> {
+        let mut all = Vec::new();
+        Self::gather(hir, &mut all);
+        order::sort_by_key(&mut all, |one| one.count());
+        all.truncate(REGEX_AMONG_MAX);
+        all
+    }
+
+    fn gather(hir: &Hir, all: &mut Vec<Self>) {
+        match hir.kind() {
+            HirKind::Literal(literal) => {
+                let first = literal.0.first().filter(|byte| byte.is_ascii());
+                all.extend(first.map(|byte| Self { ranges: vec![(*byte, *byte)] }));
+            }
+            HirKind::Class(Class::Unicode(class)) if class.is_ascii() => {
+                let ranges = class.ranges().iter().map(|range| {
+                    let ends = [range.start(), range.end()].map(|end| u8::try_from(end).ok());
+                    ends[0].zip(ends[1])
+                });
+                let ranges: Option<Vec<(u8, u8)>> = ranges.collect();
+                all.extend(ranges.map(|ranges| Self { ranges }));
+            }
+            HirKind::Capture(capture) => Self::gather(&capture.sub, all),
+            HirKind::Repetition(repetition) if repetition.min > 0 => {
+                Self::gather(&repetition.sub, all);
+            }
+            HirKind::Concat(parts) => parts.iter().for_each(|part| Self::gather(part, all)),
+            _ => {}
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.ranges.iter().map(|(first, last)| usize::from(last - first) + 1).sum()
+    }
+
+    fn has(&self, byte: u8) -> bool {
+        self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&byte))
+    }
+
+    /// Where the first one stands.
+    pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
+        let mut from = 0;
+        for block in text.chunks_exact(BLOCK_BYTES) {
+            if self.ranges.iter().any(|(first, last)| any(block, |all| among(all, *first, *last))) {
+                break;
+            }
+            from += BLOCK_BYTES;
+        }
+        text[from..].iter().position(|byte| self.has(*byte)).map(|at| from + at)
     }
 }
 
@@ -190,25 +253,23 @@ impl Folded {
     }
 
     fn find(&self, text: &[u8]) -> Option<usize> {
-        // Whole blocks without an early exit, so that the compiler makes vector code of them.
-        const BLOCK: usize = 64;
         let last = text.len().checked_sub(self.letters.len())?;
         let [a, b, c] = self.places.map(|place| {
             let (byte, fold) = self.letters[place];
-            (&text[place..place + last + 1], byte, fold)
+            (&text[place..place + last + 1], byte, eight(fold))
         });
         let mut from = 0;
-        while from + BLOCK <= last + 1 {
-            let (x, y, z) =
-                (&a.0[from..from + BLOCK], &b.0[from..from + BLOCK], &c.0[from..from + BLOCK]);
-            let mut any = false;
-            for at in 0..BLOCK {
-                any |= (x[at] | a.2 == a.1) & (y[at] | b.2 == b.1) & (z[at] | c.2 == c.1);
-            }
-            if any && let Some(at) = self.check(text, from, from + BLOCK) {
+        while from + BLOCK_BYTES <= last + 1 {
+            let [x, y, z] = [&a, &b, &c].map(|(there, byte, fold)| {
+                let block = &there[from..from + BLOCK_BYTES];
+                eights(block).map(move |bytes| equal(bytes | fold, *byte))
+            });
+            let hits = x.zip(y).zip(z).map(|((x, y), z)| x & y & z);
+            let any = hits.fold(0, |any, hits| any | hits) != 0;
+            if any && let Some(at) = self.check(text, from, from + BLOCK_BYTES) {
                 return Some(at);
             }
-            from += BLOCK;
+            from += BLOCK_BYTES;
         }
         self.check(text, from, last + 1)
     }

@@ -10,7 +10,7 @@ use regex_automata::nfa::thompson::{self, NFA, pikevm};
 use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input, MatchKind};
 
-use super::needles::{Needle, Run, needles};
+use super::needles::{Among, Needle, Run, needles};
 use super::syntax;
 use crate::limits::{
     REGEX_CACHE_BYTES, REGEX_LANE_BYTES, REGEX_LANES, REGEX_NFA_BYTES, REGEX_RUN_MISSES,
@@ -173,6 +173,8 @@ pub struct Regex {
     needles: Vec<Needle>,
     /// A match has this; none where it has a needle.
     run: Option<Run>,
+    /// A match has a byte of each; none where it has a needle.
+    among: Vec<Among>,
     dfa: dfa::DFA,
     cache: RefCell<Option<dfa::Cache>>,
     pike: pikevm::PikeVM,
@@ -204,7 +206,8 @@ impl Regex {
         let pike = pikevm::PikeVM::new_from_nfa(nfa).map_err(|_| PatternError::from(too_large))?;
         let needles = needles(&hir);
         let run = Run::required(&hir).filter(|_| needles.is_empty());
-        Ok(Regex { needles, run, dfa, cache: RefCell::new(None), pike })
+        let among = if needles.is_empty() { Among::required(&hir) } else { Vec::new() };
+        Ok(Regex { needles, run, among, dfa, cache: RefCell::new(None), pike })
     }
 
     /// Runs with the automaton and its memory.
@@ -226,6 +229,11 @@ impl Regex {
     /// A place in the first line that matches, of the lines from the one that begins at `from` on.
     fn may_match(&self, text: &[u8], from: usize) -> Option<usize> {
         let mut from = from;
+        for among in &self.among {
+            // No line before that one matches.
+            let at = from + among.find(text.get(from..)?)?;
+            from = memrchr(b'\n', &text[from..at]).map_or(from, |newline| from + newline + 1);
+        }
         if let Some(run) = &self.run {
             for _ in 0..REGEX_RUN_MISSES {
                 let at = from + run.find(text.get(from..)?)?;
