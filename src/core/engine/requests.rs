@@ -122,10 +122,12 @@ impl<F: Families> Engine<F> {
         let stdin = &mut cx.clients.stdin;
         let Some(ms) = cx.config.lease_ms.filter(|_| !stdin.input_ended) else { return };
         let took = std::mem::take(&mut stdin.took_while_stopped);
+        let moves = if stdin.stopped { stdin.output_ready } else { stdin.input_ready };
         let again_ns = if stdin.is_held() || took {
             ms * NS_PER_MS
-        } else if stdin.input_ready && !stdin.stopped {
-            // execd itself stood still: what came meanwhile is read in this turn.
+        } else if moves {
+            // execd itself stood still: what came meanwhile is read in this turn, what there is
+            // room for is written.
             1
         } else {
             // stderr is for people: one that can't be written to is their own affair.
