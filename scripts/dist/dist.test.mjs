@@ -111,7 +111,8 @@ for (const machine of MACHINES) {
     run(["dpkg-deb", "--extract", deb, dir]);
     works(machine.words, join(dir, "usr/bin/execd"));
     const same = ["share/man/man1/execd.1.gz", "share/doc/execd/copyright",
-      "share/doc/execd/licences/crates.txt", "share/bash-completion/completions/execd"];
+      "share/doc/execd/licences/crates.txt", "share/bash-completion/completions/execd",
+      "share/zsh/vendor-completions/_execd", "share/fish/vendor_completions.d/execd.fish"];
     for (const file of same) assert.ok(readFileSync(join(dir, "usr", file)).length > 0, file);
   });
 

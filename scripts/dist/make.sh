@@ -54,10 +54,12 @@ tarball() {
     mv "$stage/$name" "$stage/tree"
 }
 
-# Man pages in a .deb are compressed, and cargo-deb makes a file copyright of LICENSE.
+# Man pages in a .deb are compressed, cargo-deb makes a file copyright of LICENSE, and Debian's zsh looks
+# for completions of packages in a directory of its own.
 deb() {
     gzip -n9 "$stage"/tree/share/man/man1/*
     rm "$stage/tree/share/doc/execd/LICENSE"
+    mv "$stage/tree/share/zsh/site-functions" "$stage/tree/share/zsh/vendor-completions"
     cargo deb --quiet --locked --no-build --no-strip --multiarch none --target "$1" \
         --output "$out/execd_${version}-1_$2.deb"
 }
