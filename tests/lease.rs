@@ -13,8 +13,8 @@ use serde_json::json;
 
 /// The lease of most tests.
 const LEASE: Duration = Duration::from_secs(1);
-/// Requests whose answers, 4 KB each, are more than the 8 MiB that execd holds and a pipe, by less than
-/// another pipe.
+/// Requests whose answers, 4 KB each, are more than the 8 MiB that execd holds and a pipe, by less
+/// than another pipe.
 const PINGS: usize = 2_104;
 /// How far apart a client that lives is heard from.
 const BEAT: Duration = Duration::from_millis(50);
