@@ -315,6 +315,60 @@ fn what_is_wrong_with_a_call_is_told_to_the_model() {
     }
 }
 
+/// They were refused, and a model that writes them is told nothing new by that.
+/// rule: mcp.md, Tools: Loose types are mended; what stands for nothing else is refused by its name
+#[test]
+fn loose_types_are_mended() {
+    let mut execd = connected(&["--tools", "unified,stream"], &json!({}));
+    let said = call(
+        &mut execd,
+        "exec_command",
+        &json!({"cmd": "exec cat", "yield_time_ms": "250",
+        "tty": "false", "env": "{\"A\": \"b\"}"}),
+    );
+    assert!(said.contains("session_id: 1\n") && !said.contains("tty"), "{said}");
+    for (id, line) in [("1", "one"), ("@1", "two"), ("#1", "three")] {
+        let typed = json!({"session_id": id, "chars": format!("{line}\\n"),
+            "until": format!("{{\"text\": \"{line}\"}}"), "yield_time_ms": "60000"});
+        let said = call(&mut execd, "write_stdin", &typed);
+        assert!(said.contains("wait: matched"), "{said}");
+    }
+    for ids in [json!(1), json!("1"), json!("@1"), json!(["@1"]), json!("[1]"), json!("all")] {
+        let given = json!({"session_ids": ids, "timeout_ms": "0", "take": "false"});
+        let said = call(&mut execd, "wait_for", &given);
+        assert!(said.contains("session 1"), "{ids}: {said}");
+    }
+    for (name, given, wanted) in [
+        ("write_stdin", json!({"session_id": "x"}), "session_id"),
+        ("write_stdin", json!({"session_id": ""}), "session_id"),
+        ("exec_command", json!({"cmd": "true", "tty": "maybe"}), "tty"),
+        ("exec_command", json!({"cmd": "true", "yield_time_ms": "long"}), "yield_time_ms"),
+        ("wait_for", json!({"session_ids": "none"}), "session_ids"),
+    ] {
+        let said = failing(&mut execd, name, &given);
+        assert!(said.contains(wanted), "{given}: {said}");
+    }
+}
+
+/// rule: mcp.md, Tools: A refusal of a session that there is not says which tool has those that are
+#[test]
+fn an_unknown_session_is_refused_with_a_next_step() {
+    let mut execd = connected(&["--tools", "stream,unified"], &json!({}));
+    for (name, given, list) in [
+        ("poll_process", json!({"sessionId": 9}), "list_processes"),
+        ("kill_process", json!({"sessionId": 9}), "list_processes"),
+        ("get_process_log", json!({"sessionId": 9}), "list_processes"),
+        ("write_stdin", json!({"sessionId": 9, "data": "x"}), "list_processes"),
+        ("write_stdin", json!({"session_id": 9, "chars": "x"}), "list_sessions"),
+        ("wait_for", json!({"session_ids": [9]}), "list_sessions"),
+        ("kill_session", json!({"session_id": 9}), "list_sessions"),
+    ] {
+        let said = failing(&mut execd, name, &given);
+        assert!(said.contains("unknown session"), "{name}: {said}");
+        assert!(said.ends_with(&format!("; {list} has those that there are")), "{name}: {said}");
+    }
+}
+
 /// rule: mcp.md, Tools: `--mcp-structured` adds what execd answered as structured content
 #[test]
 fn structured_content_is_there_only_where_it_is_asked_for() {
@@ -396,6 +450,29 @@ fn progress_has_the_last_line_and_a_number_that_grows() {
     call(&mut execd, "write_stdin", &json!({"session_id": 1, "chars": "\\n"}));
     let told = execd.notified("notifications/progress");
     assert!(told.iter().all(|note| note["progressToken"] == "t"), "{told:?}");
+}
+
+/// It told that it was still waiting, and no more.
+/// rule: mcp.md, Waits: Progress of `wait_for` has the last line of whichever session wrote last
+#[test]
+fn progress_of_wait_for_has_the_last_line_too() {
+    let mut execd = connected(&["--on-impossible", "wait"], &json!({}));
+    let cat = json!({"cmd": "exec cat", "yield_time_ms": 250});
+    for _ in 0..2 {
+        call(&mut execd, "exec_command", &cat);
+    }
+    let mut params = tool("wait_for", &json!({"timeout_ms": 60_000, "until": {"text": "end"}}));
+    params["_meta"] = json!({"progressToken": 3});
+    let id = execd.start_request("tools/call", &params);
+    for (session, line) in [(1, "one"), (2, "two")] {
+        let typed = json!({"session_id": session, "chars": format!("{line}\\n")});
+        call(&mut execd, "write_stdin", &typed);
+        let told = execd.notification("notifications/progress", |note| note["message"] == line);
+        assert_eq!(told["progressToken"], 3, "{told}");
+    }
+    call(&mut execd, "write_stdin", &json!({"session_id": 1, "chars": "end\\n"}));
+    let said = execd.result_of(id);
+    assert!(text_of(&said).0.contains("matched \"end\""), "{said}");
 }
 
 /// rule: mcp.md, Waits: A cancelled request is never answered; what it has started goes on, and the
@@ -800,6 +877,57 @@ fn each_bad_line_has_its_answer_and_the_next_one_works() {
         let line = format!(r#"{{"id":5,"method":"tools/list","params":{params}}}"#);
         check(line.as_bytes(), Some((-32602, json!(5))));
     }
+}
+
+/// All batches were refused, and 2025-03-26 has servers take them.
+/// rule: mcp.md, Versions: Batches are taken where 2025-03-26 was agreed on, and answered on one
+///   line; else they are refused
+#[test]
+fn a_batch_is_answered_on_one_line_where_its_version_was_agreed_on() {
+    let mut execd = mcp(&["--on-impossible", "wait"]);
+    let message = |id: u64, method: &str, params: &Value| {
+        let params = params.clone();
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    };
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 5}});
+    let waits = json!({"cmd": "exec cat", "yield_time_ms": 60_000});
+    let batch = json!([
+        message(1, "ping", &json!({})),
+        message(2, "tools/call", &tool("exec_command", &json!({"cmd": "echo hi"}))),
+        message(3, "nope", &json!({})),
+        7,
+        message(4, "tools/call", &tool("exec_command", &json!({"cmd": "exit 3"}))),
+        message(5, "tools/call", &tool("exec_command", &waits)),
+        cancel,
+    ])
+    .to_string();
+    execd.result("initialize", hello("2025-03-26", &json!({})));
+    execd.send_line(&batch);
+    let line = execd.next_reply();
+    let mut answers = line.as_array().expect("an array").clone();
+    answers.sort_by_key(|one| one["id"].as_u64());
+    let ids: Vec<Option<u64>> = answers.iter().map(|one| one["id"].as_u64()).collect();
+    assert_eq!(ids, [None, Some(1), Some(2), Some(3), Some(4)], "{line}");
+    assert_eq!(answers[0]["error"]["code"], -32600, "{line}");
+    assert_eq!(answers[1]["result"], json!({}));
+    assert!(text_of(&answers[2]["result"]).0.contains("\n---\nhi\n"), "{line}");
+    assert_eq!(answers[3]["error"]["code"], -32601, "{line}");
+    assert!(text_of(&answers[4]["result"]).0.contains("exit_code: 3"), "{line}");
+    // One of notifications alone is answered by nothing, one of nothing is no message.
+    execd.send_line(&json!([cancel]).to_string());
+    execd.nothing_but_a_ping();
+    let many: Vec<Value> = (0..65).map(|id| message(id, "ping", &json!({}))).collect();
+    for refused in [json!([]), json!([[message(1, "ping", &json!({}))]]), json!(many)] {
+        execd.send_line(&refused.to_string());
+        let reply = execd.next_reply();
+        let error = reply.get(0).unwrap_or(&reply);
+        assert_eq!(error["error"]["code"], -32600, "{reply}");
+    }
+    execd.result("initialize", hello("2025-06-18", &json!({})));
+    execd.send_line(&batch);
+    assert_eq!(execd.next_reply()["error"]["code"], -32600);
+    execd.nothing_but_a_ping();
 }
 
 /// rule: mcp.md, Versions: An id that is in flight is refused

@@ -73,17 +73,29 @@ impl McpLines {
         self.unfinished.extend_from_slice(bytes);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unfinished.drain(..=end).collect();
-            let Ok(request) = serde_json::from_slice::<Value>(&line) else { continue };
-            let Some(method) = request["method"].as_str() else { continue };
-            let version = &request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
-            let named = (method.to_owned(), version.is_string());
-            self.asked.insert(request["id"].to_string(), named);
+            match serde_json::from_slice::<Value>(&line) {
+                Ok(Value::Array(batch)) => batch.iter().for_each(|one| self.note(one)),
+                Ok(request) => self.note(&request),
+                Err(_) => {}
+            }
         }
+    }
+
+    fn note(&mut self, request: &Value) {
+        let Some(method) = request["method"].as_str() else { return };
+        let version = &request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        self.asked.insert(request["id"].to_string(), (method.to_owned(), version.is_string()));
     }
 
     /// Checks a line of execd's.
     pub fn came(&mut self, line: &Value) {
-        if let Some(method) = line["method"].as_str() {
+        if let Some(batch) = line.as_array() {
+            batch.iter().for_each(|one| self.came(one));
+            // An error without an id is none in the version that has batches.
+            let mut with_id = batch.clone();
+            with_id.retain(|one| one.get("id").is_some());
+            self.all(&CONNECTED[1..2], |_| "JSONRPCBatchResponse", &with_id.into());
+        } else if let Some(method) = line["method"].as_str() {
             self.notification(method, line);
         } else if line.get("error").is_some() {
             self.error(line);

@@ -8,6 +8,9 @@ use super::assert_utc_stamp;
 
 /// What each line of execd's stdout keeps to, whoever asked.
 pub fn check_line(line: &Value) {
+    if let Some(batch) = line.as_array() {
+        return batch.iter().for_each(check_line);
+    }
     assert_eq!(line["jsonrpc"], "2.0", "{line}");
     if let Some(result) = line.get("result") {
         assert_no_null(result, line);

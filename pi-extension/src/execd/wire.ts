@@ -399,6 +399,8 @@ export interface MethodParams {
     session_ids: readonly number[] | "all";
     /** the same fields as until, for what marks a failure: outcome "stopped" */
     stop?: Stop;
+    /** sends progress notifications while waiting */
+    stream?: boolean;
     /** false leaves the output, and the exits, to later calls; default true */
     take?: boolean;
     /** how long to wait, clamped to 0 ms..cap of a poll; default 30000 */

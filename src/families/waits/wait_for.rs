@@ -12,7 +12,7 @@ use crate::families::{Engine, Method, Numbered, stream, unified, windows};
 use crate::limits::{DEFAULT_WAIT_FOR_MS, NS_PER_MS, WAIT_FOR_SESSIONS_MAX};
 use crate::pure::group::Mode;
 use crate::session::asked::Conditions;
-use crate::session::wait::{Wait, WaitKind};
+use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::session::{Listing, SessionId};
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, RpcError};
@@ -69,6 +69,7 @@ wire::params! {
             unified::HEADER_DOC,
         );
         events "events": bool = optional(Kind::Bool, unified::EVENTS_DOC);
+        stream "stream": bool = optional(Kind::Bool, "sends progress notifications while waiting");
     }
 }
 
@@ -231,6 +232,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             asked: entry.family.asked(core, conditions.clone(), cx),
             answers_impossible,
             until_password: params.until_password && core.facts.tty,
+            progress: params.stream.then(Progress::default),
             ..Wait::new(ticket, Waits::ID, WaitKind::Poll, now_ns)
         };
         engine.add_wait(id, wait);

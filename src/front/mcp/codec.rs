@@ -1,11 +1,16 @@
 //! The way in and out of the protocol: what the engine asks of a codec (`core/engine/codec.rs`).
 
+use serde_json::Value;
+
+use super::batch;
 use super::era;
 use super::progress::{Note, Progress};
 use super::resources;
+use super::text;
 use super::words::{is_set, joined, json, shown, value};
 use super::{Mcp, What};
 use crate::engine::codec::{Asked, Codec};
+use crate::limits::MCP_BATCH_MAX;
 use crate::sys::clock;
 use crate::wire::{self, RequestId, RpcError};
 
@@ -13,6 +18,12 @@ impl Codec for Mcp {
     fn read(&mut self, line: &[u8], out: &mut Vec<u8>) -> Vec<Asked> {
         if line.trim_ascii().is_empty() {
             return Vec::new();
+        }
+        if self.takes_batches
+            && let Value::Array(messages) = value(line)
+            && (1..=MCP_BATCH_MAX).contains(&messages.len())
+        {
+            return self.read_batch(&messages, out);
         }
         match wire::parse(line) {
             Ok(request) => return self.take(&request, out),
@@ -28,57 +39,15 @@ impl Codec for Mcp {
     }
 
     fn reply(&mut self, id: &RequestId, result: &[u8], out: &mut Vec<u8>) {
-        match id.as_json() {
-            super::OWN_EVENTS => return self.late.events(&value(result)),
-            super::OWN_ENDED => return self.resources.ended(&value(result)),
-            _ => {}
-        }
-        let Some(running) = self.take_running(id) else { return };
-        match &running.what {
-            What::Tool { .. } => self.answer_tool(id, running, result, out),
-            What::Subscribe(..) => era::push_result(out, id, running.era, era::ONCE, "{}"),
-            _ if running.cancelled => {}
-            What::ListResources => {
-                let body = self.resources.list(result);
-                era::push_result(out, id, running.era, era::CHANGING, &body);
-            }
-            What::ReadResource(uri) => match resources::contents(uri, result, running.era) {
-                Ok(body) => era::push_result(out, id, running.era, era::CHANGING, &body),
-                Err(error) => wire::push_error(out, id, &error),
-            },
-        }
+        let from = out.len();
+        self.answer(id, result, out);
+        batch::gather(&mut self.batches, id, from, out);
     }
 
     fn refuse(&mut self, id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
-        let Some(running) = self.take_running(id) else {
-            // What is asked for on our own account fails without a word.
-            if *id == RequestId::null() {
-                Self::push_error(id, error, out);
-            }
-            self.resources.not_attached(id);
-            return;
-        };
-        if let What::Subscribe(session, _) = running.what {
-            self.resources.forget(session);
-        }
-        if running.cancelled {
-            return;
-        }
-        match &running.what {
-            What::Tool { .. } => {
-                let body = self.told(error.message.clone(), true, None);
-                era::push_result(out, id, running.era, era::ONCE, &body);
-            }
-            What::ReadResource(uri) => {
-                let error = resources::unreadable(uri, error, running.era);
-                wire::push_error(out, id, &error);
-            }
-            What::Subscribe(session, uri) => {
-                let error = resources::unwatched(*session, uri, error);
-                wire::push_error(out, id, &error);
-            }
-            What::ListResources => wire::push_error(out, id, error),
-        }
+        let from = out.len();
+        self.answer_with_error(id, error, out);
+        batch::gather(&mut self.batches, id, from, out);
     }
 
     fn notify(&mut self, method: &str, params: &[u8], out: &mut Vec<u8>) {
@@ -111,6 +80,62 @@ impl Codec for Mcp {
             progress.tick(now_ns, out);
         }
         self.resources.tick(now_ns, out);
+    }
+}
+
+impl Mcp {
+    fn answer(&mut self, id: &RequestId, result: &[u8], out: &mut Vec<u8>) {
+        match id.as_json() {
+            super::OWN_EVENTS => return self.late.events(&value(result)),
+            super::OWN_ENDED => return self.resources.ended(&value(result)),
+            _ => {}
+        }
+        let Some(running) = self.take_running(id) else { return };
+        match &running.what {
+            What::Tool { .. } => self.answer_tool(id, running, result, out),
+            What::Subscribe(..) => era::push_result(out, id, running.era, era::ONCE, "{}"),
+            _ if running.cancelled => {}
+            What::ListResources => {
+                let body = self.resources.list(result);
+                era::push_result(out, id, running.era, era::CHANGING, &body);
+            }
+            What::ReadResource(uri) => match resources::contents(uri, result, running.era) {
+                Ok(body) => era::push_result(out, id, running.era, era::CHANGING, &body),
+                Err(error) => wire::push_error(out, id, &error),
+            },
+        }
+    }
+
+    fn answer_with_error(&mut self, id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
+        let Some(running) = self.take_running(id) else {
+            // What is asked for on our own account fails without a word.
+            if *id == RequestId::null() {
+                Self::push_error(id, error, out);
+            }
+            self.resources.not_attached(id);
+            return;
+        };
+        if let What::Subscribe(session, _) = running.what {
+            self.resources.forget(session);
+        }
+        if running.cancelled {
+            return;
+        }
+        match &running.what {
+            What::Tool { tool, .. } => {
+                let body = self.told(text::refused(*tool, &error.message), true, None);
+                era::push_result(out, id, running.era, era::ONCE, &body);
+            }
+            What::ReadResource(uri) => {
+                let error = resources::unreadable(uri, error, running.era);
+                wire::push_error(out, id, &error);
+            }
+            What::Subscribe(session, uri) => {
+                let error = resources::unwatched(*session, uri, error);
+                wire::push_error(out, id, &error);
+            }
+            What::ListResources => wire::push_error(out, id, error),
+        }
     }
 }
 

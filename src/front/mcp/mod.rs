@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `codec` | the way in and out: lines, replies, notifications, time |
+//! | `batch` | several messages on one line |
 //! | `era` | the versions, and how a result looks in each |
 //! | `tools` | which tools there are, and a call's params |
 //! | `text` | what a model reads of a result |
@@ -18,6 +19,7 @@
 //! Two eras of the protocol are spoken side by side: in the older one a connection begins with
 //! `initialize`, in the newer one each request says which version it is of.
 
+mod batch;
 mod codec;
 mod era;
 mod late;
@@ -36,6 +38,7 @@ use crate::engine::codec::Asked;
 use crate::limits::MAX_PENDING_REQUESTS;
 use crate::sys::clock;
 use crate::wire::{self, RequestId, RpcError};
+use batch::Batch;
 use era::Era;
 use late::Late;
 use progress::Progress;
@@ -102,6 +105,10 @@ pub struct Mcp {
     late: Late,
     /// The client shows messages to its model that nobody has asked for.
     has_channel: bool,
+    /// The version that was agreed on has batches.
+    takes_batches: bool,
+    /// Those that are not answered yet: each has a request that runs.
+    batches: Vec<Batch>,
 }
 
 /// A request as it came.
@@ -120,6 +127,8 @@ impl Mcp {
             resources: Resources::default(),
             late: Late::default(),
             has_channel: false,
+            takes_batches: false,
+            batches: Vec::new(),
         }
     }
 
@@ -175,6 +184,7 @@ impl Mcp {
     fn initialize(&mut self, params: &Map<String, Value>) -> String {
         let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
         let version = era::spoken(asked);
+        self.takes_batches = version == batch::VERSION;
         let channel = params
             .get("capabilities")
             .and_then(|all| all.get("experimental"))

@@ -13,6 +13,17 @@ const TRUTH: &str = "The next result of a tool after its end tells it; tmux peek
 
 /// What to do about a session that there is not.
 const KNOWN: &str = "; list_sessions has those that there are";
+const KNOWN_TO_STREAM: &str = "; list_processes has those that there are";
+
+/// The text of a refusal, with a next step.
+pub(super) fn refused(tool: Tool, message: &str) -> String {
+    let next = match tool.model.set {
+        _ if !message.contains("unknown session") => "",
+        "stream" => KNOWN_TO_STREAM,
+        _ => KNOWN,
+    };
+    joined(&[message, next])
+}
 
 /// Whether a cancelled call's reply tells what no other one tells: output, events, how a session
 /// has ended, what a wait has come to.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::progress::Progress;
-use super::words::{joined, json, say};
+use super::words::{joined, json, say, value};
 use crate::config::Config;
 use crate::engine::contract::Model;
 use crate::families::Method;
@@ -206,18 +206,19 @@ pub(super) fn params(
     let table = tool.table();
     let shown = tool.params(has_channel);
     let mut params = Map::new();
-    for (name, value) in given {
-        let own = known_param(table, &name).map_or("", |param| param.name);
+    for (name, given) in given {
+        let known = known_param(table, &name);
+        let own = known.map_or("", |param| param.name);
         if !shown.iter().any(|(one, _)| *one == own) {
             let names: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
             let name = if name.len() <= 80 { &name } else { "what is given" };
             let (tool, names) = (tool.row.name, names.join(", "));
             return Err(joined(&[name, ": ", tool, " takes no such argument; it takes ", &names]));
         }
-        if !value.is_null() {
+        if !given.is_null() {
             // What is given twice keeps both names, and is refused by them.
             let name = if params.contains_key(own) { name } else { own.to_owned() };
-            params.insert(name, value);
+            params.insert(name, known.map_or(Value::Null, |param| mended(param.kind, given)));
         }
     }
     let action = params.get("action").and_then(Value::as_str).unwrap_or_default();
@@ -239,6 +240,30 @@ pub(super) fn params(
         cut_waits(settings, table, &mut params);
     }
     Ok(params)
+}
+
+/// What a value of a loose type stands for: `"5"` for 5, `"true"`, `"@3"` for an id, one session
+/// for a list of them. What stands for nothing else is left to the row, which refuses it.
+fn mended(kind: Kind, given: Value) -> Value {
+    let is_list = kind == Kind::Sessions;
+    let meant = match given.as_str() {
+        Some(text) => value(text.trim_start_matches(['@', '#']).as_bytes()),
+        None if is_list => given.clone(),
+        None => return given,
+    };
+    match (kind, meant) {
+        (Kind::Sessions, Value::Array(mut ids)) => {
+            for id in &mut ids {
+                *id = mended(Kind::Integer, id.take());
+            }
+            Value::Array(ids)
+        }
+        (Kind::Sessions, Value::Number(id)) => Value::Array(vec![id.into()]),
+        (Kind::Integer | Kind::Number | Kind::Session, meant @ Value::Number(_))
+        | (Kind::Bool, meant @ Value::Bool(_))
+        | (Kind::Object(_) | Kind::Env, meant @ Value::Object(_)) => meant,
+        _ => given,
+    }
 }
 
 /// Cuts what a call waits to what its client certainly waits for an answer.
