@@ -6,7 +6,9 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,7 +21,7 @@ use tempfile::TempDir;
 /// it needs, and what shows it.
 type Row = (&'static str, &'static str, &'static str, &'static str, fn());
 
-const ROWS: [Row; 20] = [
+const ROWS: [Row; 24] = [
     ("timeout(1)", "status at the timeout", "same", "timeout", status_at_the_timeout),
     (
         "timeout(1)",
@@ -35,8 +37,17 @@ const ROWS: [Row; 20] = [
     ("timeout(1)", "a command that ignores SIGTERM", "better", "timeout", ignored_sigterm),
     ("timeout(1)", "a command that has gone silent", "better", "timeout", silence),
     ("timeout(1)", "reading the terminal", "better", "script", reading_the_terminal),
+    (
+        "timeout(1)",
+        "children at the timeout of `timeout --foreground`",
+        "better",
+        "timeout",
+        children_at_the_timeout,
+    ),
     ("timeout(1)", "background jobs at the command's end", "different", "timeout", background),
     ("env(1)", "words, stdin, stdout, stderr, status", "same", "env", transparency),
+    ("env(1)", "arguments and variables that are not UTF-8", "same", "env", any_bytes),
+    ("env(1)", "signals, descriptors, umask", "same", "env", inherited),
     ("env(1)", "a word with blanks", "better", "env", a_word_with_blanks),
     ("env(1)", "the environment", "different", "env", environment),
     ("env(1)", "`NAME=VALUE` before the program", "different", "env", assignments),
@@ -44,6 +55,7 @@ const ROWS: [Row; 20] = [
     ("nohup(1)", "output that is kept", "better", "nohup", kept_output),
     ("script(1)", "a terminal for the command", "same", "script", a_terminal),
     ("script(1)", "the record, and the status", "better", "script", the_record),
+    ("script(1)", "a last line without a newline", "same", "script", unfinished_line),
     ("parallel(1)", "`-j N`: at most N at once", "same", "parallel", at_most_at_once),
     ("parallel(1)", "statuses", "better", "parallel", statuses_of_many),
 ];
@@ -182,6 +194,18 @@ fn lives(pid: &str) -> bool {
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
+fn children_at_the_timeout() {
+    let starts = "sleep 1000 >/dev/null 2>&1 & echo $!; wait";
+    let left = said(&["timeout", "--foreground", "0.3", "sh", "-c", starts]);
+    assert!(left.status == 124 && lives(left.out.trim()), "timeout leaves it: {left:?}");
+    let pid = left.out.trim().parse().expect("a pid");
+    // SAFETY: signals the process that the test has started just now.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let ended = said(&run(&["--timeout", "0.3", "sh", "-c", starts]));
+    assert_eq!(ended.status, 124, "{ended:?}");
+    eventually("the child is gone", || !lives(ended.out.trim()));
+}
+
 fn background() {
     let leaves = "sleep 1000 >/dev/null 2>&1 & echo $!";
     let left = said(&["timeout", "900", "sh", "-c", leaves]).out;
@@ -232,6 +256,34 @@ fn transparency() {
     ] {
         assert_eq!(said(&run(words)), said(&[&["env"], words].concat()), "{words:?}");
     }
+}
+
+fn any_bytes() {
+    let bytes = OsStr::from_bytes(b"caf\xe9 \xff");
+    let shown = |words: &[&str]| {
+        let dir = TempDir::new().expect("a directory");
+        let words = [words, &["sh", "-c", "printf %s.%s \"$1\" \"$STRANGE\"", "sh"]].concat();
+        let mut command = command(&dir, &words);
+        command.arg(bytes).env("STRANGE", bytes).output().expect("it runs").stdout
+    };
+    let by_env = shown(&["env"]);
+    assert_eq!(by_env, [bytes.as_bytes(), b".", bytes.as_bytes()].concat());
+    assert_eq!(shown(&run(&[])), by_env);
+}
+
+fn inherited() {
+    let shows = "grep -E '^Sig(Blk|Ign)|^Umask' /proc/self/status; cat <&7; readlink /proc/$$/fd/8";
+    let sets = "trap '' USR1 PIPE; umask 027; exec 7<seven 8</dev/null; exec \"$@\"";
+    let by = |words: &[&str]| {
+        let dir = TempDir::new().expect("a directory");
+        std::fs::write(dir.path().join("seven"), "of seven\n").expect("written");
+        let words = [&["bash", "-c", sets, "bash"], words, &["sh", "-c", shows]].concat();
+        said_in(&dir, &words)
+    };
+    let by_env = by(&["env"]);
+    let all = ["Umask:\t0027\n", "of seven\n/dev/null\n", "SigIgn:\t"];
+    assert!(all.iter().all(|line| by_env.out.contains(line)), "{by_env:?}");
+    assert_eq!(by(&run(&[])), by_env);
 }
 
 fn a_word_with_blanks() {
@@ -309,6 +361,16 @@ fn a_terminal() {
     let by_execd = said(&run(&["-t", "-c", ON_A_TERMINAL]));
     assert_eq!((by_script.status, by_script.out.as_str()), (0, "terminal\r\n"));
     assert_eq!((by_execd.status, by_execd.out.as_str()), (0, "terminal\r\n"));
+}
+
+fn unfinished_line() {
+    let execd = env!("CARGO_BIN_EXE_execd");
+    let by_script = said(&["script", "-c", "printf abc", "typescript"]);
+    assert!(by_script.out.contains("abcScript done"), "{by_script:?}");
+    let by_execd = said(&["script", "-qec", &format!("{execd} run -t printf abc"), "/dev/null"]);
+    assert!(by_execd.out.starts_with("abcexecd: log: "), "{by_execd:?}");
+    let quiet = said(&["script", "-qec", &format!("{execd} run -qt printf abc"), "/dev/null"]);
+    assert_eq!(quiet.out, "abc");
 }
 
 fn the_record() {

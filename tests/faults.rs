@@ -303,7 +303,8 @@ fn a_poll_that_cannot_be_made() {
 fn a_signalfd_that_cannot_be_made() {
     let refusals = each_call("signalfd4", "EMFILE", &[], &[]);
     if can_trace() {
-        assert_eq!(refusals, ["execd: cannot start: signalfd: EMFILE: Too many open files"]);
+        let said = "execd: cannot start: signalfd: EMFILE: Too many open files: raise ulimit -n";
+        assert_eq!(refusals, [said]);
     }
 }
 

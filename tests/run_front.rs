@@ -4,8 +4,10 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -290,6 +292,41 @@ fn words_are_a_program_and_its_arguments_and_code_is_asked_for() {
     assert_eq!(out, "sh\n");
 }
 
+/// Arguments that are not UTF-8 were refused, as names of files can be.
+/// rule: protocol.md, From a shell: Arguments and variables may be of any bytes, as with env(1)
+#[test]
+fn arguments_and_variables_are_passed_on_as_bytes() {
+    let bytes = OsStr::from_bytes(b"\xff\xfe caf\xe9\n'\x80");
+    let shows = r#"printf '%s|' "$@"; printf %s "$STRANGE""#;
+    for program in [env!("CARGO_BIN_EXE_execd"), "env"] {
+        for code in [false, true] {
+            let dir = directory();
+            let own: &[&str] = match (program, code) {
+                ("env", false) => &["sh", "-c", shows, "sh"],
+                ("env", true) => &["bash", "-c", shows, "bash"],
+                (_, false) => &["run", "-q", "sh", "-c", shows, "sh"],
+                (_, true) => &["run", "-q", "-c", shows, "bash"],
+            };
+            let mut command = command(&dir, program, own);
+            let output = command.arg(bytes).arg("b").env("STRANGE", bytes).output();
+            let output = output.expect("the program runs");
+            assert_eq!(output.status.code(), Some(0), "{output:?}");
+            let wanted = [bytes.as_bytes(), b"|b|", bytes.as_bytes()].concat();
+            assert_eq!(output.stdout, wanted, "{program}");
+        }
+    }
+    // Lists, logs and reports show what they can of it.
+    let dir = directory();
+    let output = run(&dir, &["--json", "printf", "%s"]).arg(bytes).output().expect("execd runs");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["exit_code"], 0, "{report}");
+    assert!(report["command"].as_str().is_some_and(|all| all.contains("caf\u{fffd}")), "{report}");
+    let mut command = run(&dir, &["-q"]);
+    let output = command.arg(bytes).output().expect("execd runs");
+    assert_eq!(output.status.code(), Some(125), "the program's own name is text");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not UTF-8"), "{output:?}");
+}
+
 /// rule: protocol.md, From a shell: 125 for a failure of execd's own and for bad usage; 126 for a
 ///   program that could not be started; 127 for one that was not found
 #[test]
@@ -559,6 +596,20 @@ fn what_is_left_in_the_background_may_go_on() {
 }
 
 // ---- Readers, descriptors ---------------------------------------------------------------
+
+/// It said that too many files were open, and nothing of what to do.
+/// rule: protocol.md, From a shell: What fails for want of descriptors says `raise ulimit -n`
+#[test]
+fn too_few_descriptors_are_told_with_what_to_do() {
+    let dir = directory();
+    for limit in [4, 6, 8] {
+        let code = format!("ulimit -n {limit}; exec \"$EXECD\" run -q echo hi");
+        let output = command(&dir, "bash", &["-c", &code]).output().expect("bash runs");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(0), "{limit}: {err}");
+        assert!(err.contains("EMFILE: Too many open files: raise ulimit -n"), "{limit}: {err}");
+    }
+}
 
 /// rule: protocol.md, From a shell: A reader that is slow on one holds up what writes there, and
 ///   not the other

@@ -242,6 +242,38 @@ fn a_key_reaches_the_command_once() {
     assert!(!String::from_utf8_lossy(&terminal.seen).contains("winch"));
 }
 
+/// execd told the signal by its exit status, and the shell's loop went on.
+/// rule: protocol.md, From a shell: Ctrl-C of the terminal ends a shell's loop around `execd run`
+#[test]
+fn a_key_ends_a_loop_of_a_shell() {
+    let mut shell = Terminal::shell();
+    for run in ["env", "$EXECD run -q"] {
+        shell.line(&format!(
+            "for n in 1 2 3; do {run} sh -c 'echo turn $0; exec sleep 1000' $n; done; echo $n over"
+        ));
+        shell.until("turn 1\r\n");
+        shell.types("\x03");
+        shell.until("ready> ");
+        shell.line("echo status $?, turn $n");
+        shell.until("status 130, turn 1\r\n");
+    }
+}
+
+/// What the command wrote came with two carriage returns: our terminal was left as it was where
+/// stdin is none.
+/// rule: protocol.md, From a shell: `-t` with a pipe on stdin writes to our terminal byte for byte
+#[test]
+fn a_terminal_of_its_own_writes_lines_once_where_stdin_is_a_pipe() {
+    let mut shell = Terminal::shell();
+    shell.line("stty -echo; echo typed | $EXECD run -qt sh -c 'read word; echo got $word; echo b'");
+    shell.until("got typed\r\nb\r\n");
+    shell.until("ready> ");
+    let between = String::from_utf8_lossy(&shell.seen).into_owned();
+    assert!(!between.contains("\r\r"), "{between:?}");
+    shell.line("stty -a");
+    shell.until(" onlcr");
+}
+
 /// rule: protocol.md, From a shell: Ctrl-Z at a shell's terminal stops both, and `fg` lets both go
 ///   on
 #[test]

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use super::table::{COMMANDS, Command, Flag, SIGNALS, Takes, Words, command, names};
 use crate::front;
-use crate::pure::order;
 use crate::pure::text::shell_word::quoted;
 
 /// Where ids come from, in all three shells.
@@ -60,14 +59,6 @@ fn spellings(flag: &Flag) -> Vec<String> {
     letter.into_iter().chain([flag.dashed()]).collect()
 }
 
-/// All flags, each name once, with what it takes.
-fn all_flags() -> Vec<&'static Flag> {
-    let mut all: Vec<&'static Flag> = COMMANDS.iter().flat_map(Command::all_flags).collect();
-    order::sort_by_key(&mut all, |flag| flag.name);
-    all.dedup_by_key(|flag| flag.name);
-    all
-}
-
 fn bash() -> String {
     // The word that is typed is $2: bash breaks @3 into two in COMP_WORDS, and nowhere else.
     let mut out = String::from(
@@ -81,19 +72,24 @@ fn bash() -> String {
     out.push_str("        case \"$command ${COMP_WORDS[at+1]}\" in\n");
     let two = doubles().join(" | ");
     let _ = writeln!(out, "        {two}) command+=\" ${{COMP_WORDS[at+1]}}\" ;;\n        esac");
-    out.push_str("    fi\n    case $before in\n");
-    for flag in all_flags() {
-        let words = match (flag.takes, values(flag.takes)) {
-            (_, Some(words)) => {
-                format!("COMPREPLY=($(compgen -W '{words}' -- \"$current\")); return ;;")
+    out.push_str("    fi\n    case \"$command $before\" in\n");
+    for command in COMMANDS {
+        for flag in command.all_flags() {
+            let words = match (flag.takes, values(flag.takes)) {
+                (_, Some(words)) => {
+                    format!("COMPREPLY=($(compgen -W '{words}' -- \"$current\")); return ;;")
+                }
+                (Takes::Path(_), _) => "compopt -o filenames; COMPREPLY=($(compgen -f -- \
+                                        \"$current\")); return ;;"
+                    .to_owned(),
+                (Takes::Nothing, _) => continue,
+                _ => "return ;;".to_owned(),
+            };
+            // Words are offered for no other command's flag of the same name.
+            for spelling in spellings(flag) {
+                let _ = writeln!(out, "    '{} {spelling}') {words}", command.name);
             }
-            (Takes::Path(_), _) => "compopt -o filenames; COMPREPLY=($(compgen -f -- \
-                                    \"$current\")); return ;;"
-                .to_owned(),
-            (Takes::Nothing, _) => continue,
-            _ => "return ;;".to_owned(),
-        };
-        let _ = writeln!(out, "    {}) {words}", spellings(flag).join(" | "));
+        }
     }
     out.push_str("    esac\n    local flags= words=\n    case $command in\n");
     for command in COMMANDS {
@@ -258,5 +254,23 @@ mod tests {
             }
         }
         assert!(script("tcsh").is_none());
+    }
+
+    /// The sets of `execd mcp` were offered for the tools of pi.
+    #[test]
+    fn words_are_offered_for_no_other_commands_flag_of_the_same_name() {
+        let completed = |command: &str, flag: &str| -> String {
+            let words = format!(
+                "COMP_WORDS=(execd {command} {flag} ''); COMP_CWORD=3; _execd execd '' {flag}\n\
+                 echo \"${{COMPREPLY[@]}}\""
+            );
+            let code = format!("{}\n{words}", bash());
+            let run = std::process::Command::new("bash").args(["-c", &code]).output();
+            String::from_utf8_lossy(&run.expect("bash runs").stdout).trim().to_owned()
+        };
+        assert_eq!(completed("mcp", "--tools"), "unified more stream bash");
+        assert_eq!(completed("agent", "--tools"), "");
+        assert!(completed("agent", "--thinking").contains("medium"));
+        assert!(completed("kill", "-s").contains("TERM"), "a letter too");
     }
 }

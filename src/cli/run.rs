@@ -18,6 +18,7 @@ use crate::sys::terminal::{Changed, Keys};
 use crate::sys::{host, signals, stdio};
 use crate::wire;
 
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 
 /// The exit status of a failure of execd's own, as env(1) and timeout(1) have it.
@@ -109,7 +110,7 @@ fn refuse_closed(name: &str, other: i32) {
 /// The command as lists show it.
 fn shown(what: &What) -> String {
     match what {
-        What::Program(words) => words.join(" "),
+        What::Program(words) => words.join(OsStr::new(" ")).to_string_lossy().into_owned(),
         What::Code { code, .. } => code.clone(),
     }
 }
@@ -129,7 +130,7 @@ fn launch_of(options: &RunOptions) -> LaunchSpec {
     let words = match &options.what {
         What::Program(words) => words.clone(),
         What::Code { code, shell, words } => {
-            let mut all = vec![shell.clone(), "-c".to_owned(), code.clone()];
+            let mut all = vec![shell.into(), "-c".into(), code.into()];
             all.extend_from_slice(words);
             all
         }
@@ -142,7 +143,7 @@ fn launch_of(options: &RunOptions) -> LaunchSpec {
     // Where stdout and stderr are the same, one pipe keeps the order in which both were written.
     let one = options.merge || options.json || options.tty || stdio::are_same(1, 2);
     LaunchSpec {
-        program: words.next().unwrap_or_default(),
+        program: words.next().and_then(|word| word.into_string().ok()).unwrap_or_default(),
         arguments: words.collect(),
         first: vec![],
         command: shown(&options.what),
@@ -208,8 +209,9 @@ fn tell(options: &RunOptions, ended: Ended) -> i32 {
 fn hint(what: &What) -> Option<String> {
     let What::Program(words) = what else { return None };
     let [word] = words.as_slice() else { return None };
+    let word = word.to_string_lossy();
     let of_shell = word.contains(|c: char| SHELL_SIGNS.contains(c));
-    of_shell.then(|| format!("; did you mean -c? execd run -c {}", quoted(word)))
+    of_shell.then(|| format!("; did you mean -c? execd run -c {}", quoted(&word)))
 }
 
 /// Prints the one JSON object; gives the exit status.

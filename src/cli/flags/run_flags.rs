@@ -50,8 +50,8 @@ pub struct RunOptions {
 /// What `execd run` runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A program and its arguments.
-    Program(Vec<String>),
+    /// A program and its arguments, as they are given: of any bytes.
+    Program(Vec<OsString>),
     /// Code of a shell.
     Code {
         /// The code.
@@ -59,7 +59,7 @@ pub enum What {
         /// The shell.
         shell: String,
         /// What the code finds as `$0`, `$1` and so on.
-        words: Vec<String>,
+        words: Vec<OsString>,
     },
 }
 
@@ -76,7 +76,7 @@ fn ending_signal(arguments: &mut Arguments) -> Result<i32, Reason> {
 
 /// Reads the words behind `run`.
 pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
-    let (mut code, mut shell, mut command) = (None, None, Vec::<String>::new());
+    let (mut code, mut shell, mut command) = (None, None, Vec::<OsString>::new());
     let mut options = RunOptions {
         what: What::Program(vec![]),
         timeout_ms: None,
@@ -97,8 +97,8 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
         let flag = match argument {
             Flag(flag) => flag,
             Word(program) => {
-                let words = std::iter::once(program).chain(arguments.rest()?);
-                command = words.map(text).collect::<Result<_, _>>()?;
+                command.push(program);
+                command.extend(arguments.rest()?);
                 break;
             }
         };
@@ -139,7 +139,7 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
 }
 
 /// What the words mean together.
-fn what(code: Option<String>, shell: Option<String>, words: Vec<String>) -> Result<What, Reason> {
+fn what(code: Option<String>, shell: Option<String>, words: Vec<OsString>) -> Result<What, Reason> {
     match (code, shell) {
         (Some(code), shell) => {
             Ok(What::Code { code, shell: shell.unwrap_or_else(|| SHELL.to_owned()), words })
@@ -151,6 +151,10 @@ fn what(code: Option<String>, shell: Option<String>, words: Vec<String>) -> Resu
             Err("run needs a command: execd run -- make -j2, or execd run -c 'make | tail'"
                 .to_owned())
         }
-        (None, None) => Ok(What::Program(words)),
+        (None, None) => {
+            // The arguments may be of any bytes; the program is told of by its name.
+            text(words[0].clone())?;
+            Ok(What::Program(words))
+        }
     }
 }

@@ -53,7 +53,7 @@ pub struct LaunchSpec {
     /// The program: a name looked up on the child's PATH, or a path.
     pub program: String,
     /// Its arguments after its name.
-    pub arguments: Vec<String>,
+    pub arguments: Vec<OsString>,
     /// Where something is to be made ready that may wait for a disk: the first arguments of execd's
     /// own program, which does that in the new process and becomes the program then. Else nothing.
     pub first: Vec<CString>,
@@ -226,7 +226,7 @@ impl<F: Families> Engine<F> {
         let (environment, path) = self.launcher.base_env.build(spec, id);
         let (places, looked_up) = places_of(&spec.program, &path);
         let name = CString::new(spec.program.as_str()).unwrap_or_default();
-        let rest = spec.arguments.iter().map(|text| CString::new(text.as_str()));
+        let rest = spec.arguments.iter().map(|word| CString::new(word.as_bytes()));
         let rest = rest.collect::<Result<Vec<_>, _>>().map_err(|_| "NUL in an argument")?;
         let twofold = !spec.first.is_empty();
         let own = twofold.then_some(c"execd").into_iter();

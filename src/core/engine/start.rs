@@ -53,6 +53,10 @@ fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
     move |errno| format!("{what}: {}", errno_text(errno))
 }
 
+fn poll_failure(error: &std::io::Error) -> StartError {
+    system("epoll")(error.raw_os_error().unwrap_or_default())
+}
+
 impl<F: Families> Engine<F> {
     /// Starts everything, the keeper first; the client on stdin and stdout is there from the
     /// start. Gives a reason for people when that is impossible.
@@ -88,7 +92,7 @@ impl<F: Families> Engine<F> {
         let instance = host::random_hex();
         let looks = Looks::new(Rc::clone(&spawner), &instance);
         let keeper = new_link(&config, &instance)?;
-        let watch = Watch::new().map_err(|error| format!("epoll: {error}"))?;
+        let watch = Watch::new().map_err(|error| poll_failure(&error))?;
         let clocks = Clocks::new().map_err(system("timerfd"))?;
         let now_ns = clock::now_ns();
         let sessions = Sessions::new(config.first_session_id);
@@ -147,7 +151,7 @@ impl<F: Families> Engine<F> {
         };
         engine.start_helpers();
         engine.await_log_dir()?;
-        engine.watch_own().map_err(|error| format!("epoll: {error}"))?;
+        engine.watch_own().map_err(|error| poll_failure(&error))?;
         Ok(engine)
     }
 

@@ -146,7 +146,7 @@ pub fn prepare(
     };
     if needs.kind == Kind::Own {
         // Those that are named by -e are loaded all the same.
-        launch.arguments.insert(0, "--no-extensions".to_owned());
+        launch.arguments.insert(0, "--no-extensions".into());
     }
     if let Some((provider, key)) = key {
         needs.provider = Some(provider.to_owned());
@@ -166,7 +166,7 @@ pub fn prepare(
 /// `known_by`: the last of its arguments.
 pub fn add_prompt(launch: &mut LaunchSpec, source: PathBuf, known_by: String) {
     let mut needs = Needs::of(launch);
-    launch.arguments.push(format!("@prompt-{known_by}.md"));
+    launch.arguments.push(format!("@prompt-{known_by}.md").into());
     needs.prompt = Some((source, known_by));
     needs.put_before(launch);
 }

@@ -3,6 +3,7 @@
 //! the module above.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use super::keys;
 use super::run::{AgentSpec, Called};
@@ -332,7 +333,7 @@ fn planned(params: Params, program: LaunchSpec) -> AgentStart {
     let program = std::slice::from_ref(&launch.program);
     let all = [program, &words, std::slice::from_ref(&prompt)].concat();
     launch.command = shown(&all, key.as_deref());
-    launch.arguments = words;
+    launch.arguments = words.into_iter().map(OsString::from).collect();
     let keep_agent_dir = params.keep_agent_dir;
     AgentStart { launch, spec, settings, called, prompt, secret: key, key_of, keep_agent_dir }
 }

@@ -101,7 +101,7 @@ pub fn ask(
     let arguments = question.arguments();
     let spec = LaunchSpec {
         program: launch.program.clone(),
-        arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
+        arguments: arguments.iter().map(|word| (*word).into()).collect(),
         first: vec![],
         command: format!("{} {}", launch.program, arguments.join(" ")),
         name: None,

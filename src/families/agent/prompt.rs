@@ -18,7 +18,7 @@ use crate::wire::{Reason, RpcError};
 /// disk.
 pub fn add(launch: &mut LaunchSpec, prompt: String) -> Result<Option<MemoryFile>, RpcError> {
     if prompt.len() <= AGENT_PROMPT_ARG_BYTES {
-        launch.arguments.push(prompt);
+        launch.arguments.push(prompt.into());
         return Ok(None);
     }
     if let Some(why) = proc_view::view().why().filter(|_| !proc_view::tells()) {

@@ -50,9 +50,10 @@ impl AgentStart {
         let key = self.key_of.as_deref().zip(self.secret.as_deref());
         self.called.agent_dir = agent_dir::prepare(cx, &mut self.launch, isolation, key);
         let file = prompt::add(&mut self.launch, std::mem::take(&mut self.prompt))?;
-        let words = std::iter::once(&self.launch.program).chain(&self.launch.arguments);
+        let words = self.launch.arguments.iter().map(|word| word.to_string_lossy());
+        let words = std::iter::once(self.launch.program.as_str().into()).chain(words);
         let key = self.secret.as_deref();
-        self.called.args = words.map(|word| masked(word, key)).collect();
+        self.called.args = words.map(|word| masked(&word, key)).collect();
         Ok(file)
     }
 }

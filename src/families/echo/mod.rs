@@ -76,7 +76,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params { text } = wire::read_params(call.params)?;
     let spec = LaunchSpec {
         program: "printf".to_owned(),
-        arguments: vec!["%s".to_owned(), text.clone()],
+        arguments: vec!["%s".into(), text.clone().into()],
         first: vec![],
         command: format!("printf {text}"),
         name: None,

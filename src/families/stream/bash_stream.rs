@@ -131,8 +131,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let spec = LaunchSpec {
         program: params.shell.unwrap_or_else(|| "bash".to_owned()),
         arguments: vec![
-            "-c".to_owned(),
-            with_prefix(params.command_prefix.as_deref(), &params.command),
+            "-c".into(),
+            with_prefix(params.command_prefix.as_deref(), &params.command).into(),
         ],
         first: vec![],
         command: params.command,

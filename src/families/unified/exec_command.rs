@@ -134,8 +134,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let spec = LaunchSpec {
         program: params.shell.unwrap_or_else(|| "bash".to_owned()),
         arguments: vec![
-            "-c".to_owned(),
-            with_prefix(params.command_prefix.as_deref(), &params.cmd),
+            "-c".into(),
+            with_prefix(params.command_prefix.as_deref(), &params.cmd).into(),
         ],
         first: vec![],
         command: params.cmd,

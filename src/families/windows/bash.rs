@@ -190,7 +190,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params { command, background, stream, tell_password, .. } = params;
     let spec = LaunchSpec {
         program: context.shell(),
-        arguments: vec!["-c".to_owned(), context.whole(&command)],
+        arguments: vec!["-c".into(), context.whole(&command).into()],
         first: vec![],
         command: shown,
         name: Some(window.name.clone()),
