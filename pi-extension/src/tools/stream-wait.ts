@@ -67,7 +67,10 @@ export async function runStreamWait(
   const asking = new Passwords(context, call, signal, false);
   // execd knows which session that is polled has a terminal.
   const isInTerminal = method === "poll_process" || params.stdinMode === "pty";
-  const request = { ...params, ...(isInTerminal && asking.params) };
+  // A poll that ends what has not ended in its time keeps that time: a password that nobody gives
+  // would end the poll as cancelled, and a poll that is cancelled kills nothing.
+  const asks = isInTerminal && params.killIf === undefined;
+  const request = { ...params, ...(asks && asking.params) };
   const onNotification = (name: string, note: Partial<ChunkNote>) => {
     if (name === "password_asked") return asking.onAsked(note as PasswordAsked);
     sessionId = note.sessionId ?? sessionId;

@@ -229,6 +229,23 @@ it("a user's message ends the wait and nothing else", async () => {
   await pi.shutdown();
 });
 
+// Nobody could give the password: the poll was cancelled, and with it the kill that it was for.
+// rule: pi.md, Secrets: A poll with `killIf` opens none, and its time goes on
+it("a poll with killIf ends what asks for a password, in its time", async () => {
+  const pi = new Pi();
+  await pi.start();
+  const command = "read -rsp 'Secret: ' s";
+  const asked = await pi.call("bash_stream", { command, stdinMode: "pty" });
+  assert.match(textOf(asked), /^\[running\]\n[^]*\n\[a password is asked for/);
+  const { sessionId } = reportOf(asked);
+  const started = performance.now();
+  const poll = pi.call("poll_process", { sessionId, waitMs: 1_500, killIf: "timeout" });
+  const { status, signal } = reportOf(await poll);
+  assert.deepEqual([status, signal], ["failed", "SIGKILL"]);
+  assert.ok(performance.now() - started >= 1_400, "not before its time");
+  await pi.shutdown();
+});
+
 it("a deaf execd does not keep Esc waiting", async () => {
   const pi = new Pi();
   await pi.start();
