@@ -6,7 +6,7 @@
 import { isObject } from "../text/values.ts";
 import { Daemon, NamedError, RpcError, START_DEADLINE_MS } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
-import { type FarStart, farStart, refusesFlags } from "./far.ts";
+import { type FarStart, farStart, farStartOfOlder, refusesFlags } from "./far.ts";
 import { type Candidate, type SettledCommand, chosenCommand, locate } from "./locate.ts";
 import { execdName } from "./others.ts";
 import type { Reply } from "./wire-results.ts";
@@ -245,7 +245,7 @@ export class Client {
       return await this.#startOne(candidate, env, farStart(candidate.line));
     } catch (error) {
       if (this.#closed || !refusesFlags(String((error as Error).message))) throw error;
-      return await this.#startOne(candidate, env);
+      return await this.#startOne(candidate, env, farStartOfOlder(candidate.line));
     }
   }
 

@@ -21,7 +21,7 @@ export const BEATS_PER_LEASE = 3;
 /** See above: the flags, the line that is waited for, and how often something is to be sent. */
 export interface FarStart {
   flags: string[];
-  marker: string;
+  marker: string | undefined;
   beatMs: number | undefined;
 }
 
@@ -29,12 +29,19 @@ export interface FarStart {
 export function farStart(line: string): FarStart {
   const word = randomUUID();
   const own = leaseOf(line);
-  const ms = durationMs(own ?? LEASE);
   return {
     flags: [`--marker=${word}`, ...(own === undefined ? [`--lease=${LEASE}`] : [])],
     marker: `=== execd ${word} ===`,
-    beatMs: ms === undefined ? undefined : ms / BEATS_PER_LEASE,
+    beatMs: beatMsOf(own ?? LEASE),
   };
+}
+
+/**
+ * For the same line, where its execd is of a version that knows neither flag: what the line itself
+ * says of a lease (`--exit-after-silence`) is kept all the same.
+ */
+export function farStartOfOlder(line: string): FarStart {
+  return { flags: [], marker: undefined, beatMs: beatMsOf(leaseOf(line)) };
 }
 
 /** Whether an execd did not start because it is of a version that does not know these flags. */
@@ -55,6 +62,12 @@ export function isFirstAnswer(message: Record<string, unknown>): boolean {
 function leaseOf(line: string): string | undefined {
   const flag = /(?:--(?:lease|exit-after-silence)(?:=|\s+)|\bEXECD_LEASE=)["']?([\w.]+)/;
   return flag.exec(line)?.[1];
+}
+
+/** How often something is to be sent within this lease; undefined where there is none. */
+function beatMsOf(lease: string | undefined): number | undefined {
+  const ms = lease === undefined ? undefined : durationMs(lease);
+  return ms === undefined ? undefined : ms / BEATS_PER_LEASE;
 }
 
 const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, it } from "node:test";
+import { after, it, type TestContext } from "node:test";
 import { withFarLogs } from "../../src/execd/far-logs.ts";
-import { durationMs, farStart } from "../../src/execd/far.ts";
+import { durationMs, farStart, farStartOfOlder } from "../../src/execd/far.ts";
 import { wakeText } from "../../src/pi/wakes.ts";
 import { EXECD, outputOf, Pi } from "./lib.ts";
 
@@ -89,13 +89,19 @@ it("the error shows what was printed where no execd comes", async () => {
   assert.ok(Date.now() - started < 9_000, "not only at the start's deadline");
 });
 
-// rule: pi.md, The extension: An execd of an earlier version on the other machine is started
-//   without them
-it("an execd that knows neither flag is started without them", async () => {
+/** An execd of a version that knows neither flag. */
+function olderExecd(): string {
   const program = join(scratch, "older");
   const refuse = 'case " $* " in *" --marker"*) echo "execd: unknown flag --marker" >&2; exit 125; esac';
   writeFileSync(program, `#!/bin/sh\n${refuse}\nexec '${EXECD}' "$@"\n`);
   chmodSync(program, 0o755);
+  return program;
+}
+
+// rule: pi.md, The extension: An execd of an earlier version on the other machine is started
+//   without them, and a lease that its line gives is kept
+it("an execd that knows neither flag is started without them", async () => {
+  const program = olderExecd();
   await behind(`'${program}'`, async (pi) => {
     const said = outputOf(await pi.call("exec_command", { cmd: OWN_LINE }));
     assert.doesNotMatch(said, /--marker|--lease/);
@@ -103,10 +109,9 @@ it("an execd that knows neither flag is started without them", async () => {
   });
 });
 
-// rule: pi.md, The extension: A command line gets `--marker` and, where it has none, `--lease`;
-//   a third of the lease is how often something is sent
-it("an idle pi keeps its execd beyond the lease", async (t) => {
-  await behind(`exec '${EXECD}' --lease 3s`, async (pi) => {
+/** Whether an idle pi has the same execd behind this line after one lease and a half, of 3 s. */
+async function keepsItsExecd(line: string, t: TestContext): Promise<void> {
+  await behind(line, async (pi) => {
     const own = "echo $PPID";
     const before = outputOf(await pi.call("exec_command", { cmd: own }));
     let longest = 0;
@@ -119,6 +124,19 @@ it("an idle pi keeps its execd beyond the lease", async (t) => {
     if (longest > 1_500) t.diagnostic("the machine stood still: nothing is shown");
     else assert.ok(same, "the same execd");
   });
+}
+
+// rule: pi.md, The extension: A command line gets `--marker` and, where it has none, `--lease`;
+//   a third of the lease is how often something is sent
+it("an idle pi keeps its execd beyond the lease", async (t) => {
+  await keepsItsExecd(`exec '${EXECD}' --lease 3s`, t);
+});
+
+// rule: pi.md, The extension: An execd of an earlier version on the other machine is started
+//   without them, and a lease that its line gives is kept
+it("an idle pi keeps an execd that knows neither flag beyond the lease of its line", async (t) => {
+  assert.equal(farStartOfOlder("ssh box execd").beatMs, undefined, "no lease");
+  await keepsItsExecd(`exec '${olderExecd()}' --exit-after-silence 3`, t);
 });
 
 // rule: pi.md, The extension: A log on another machine is named as one there: in headers, footers,
