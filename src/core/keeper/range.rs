@@ -58,9 +58,12 @@ pub fn has_broken_index(dir: &LogDir, name: &str) -> bool {
 }
 
 /// How many bytes of a log are there, whose output has `total` bytes as far as that is known.
-/// Errors: openat(2), lseek(2).
+/// Errors: openat(2), lseek(2), pread(2).
 pub fn bytes_there(dir: &LogDir, name: &str, total: Option<u64>) -> Result<u64, i32> {
-    Ok(Layout::find(dir, name, total)?.bytes_there(dir, name))
+    // A log may be shorter than the output, where it ended at its limit or on a full disk.
+    let index = Blocks::on_disk(dir, name)?;
+    let ends = index.map(|index| index.end().file).or(total);
+    Ok(Layout::find(dir, name, ends)?.bytes_there(dir, name))
 }
 
 /// Reads a part of a log as it is, as [`read`] does of the output: lines of the log writer's own

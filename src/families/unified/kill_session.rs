@@ -29,7 +29,7 @@ wire::params! {
     struct Params {
         session_id "session_id": Int = required(
             Kind::Session,
-            "the session to end; an unknown one answers {found: false}",
+            "the session to end; an unknown one answers {found: false}, a negative one an error",
         );
         signal "signal": Option<Box<RawValue>> = optional(
             Kind::Signal,

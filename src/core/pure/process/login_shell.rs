@@ -11,12 +11,19 @@ pub fn below_the_login(mut variables: Vec<CString>) -> Vec<CString> {
     if !has(b"SSH_CLIENT=") && !has(b"SSH2_CLIENT=") {
         return variables;
     }
-    if !has(b"SHLVL=") {
-        variables.push(c"SHLVL=1".to_owned());
-    } else if let Some(level) = variables.iter_mut().find(|entry| entry.to_bytes() == b"SHLVL=0") {
-        *level = c"SHLVL=1".to_owned();
+    let level = |entry: &CString| entry.to_bytes().strip_prefix(b"SHLVL=").map(is_above_zero);
+    match variables.iter().position(|entry| level(entry).is_some()) {
+        None => variables.push(c"SHLVL=1".to_owned()),
+        Some(at) if level(&variables[at]) == Some(false) => variables[at] = c"SHLVL=1".to_owned(),
+        Some(_) => {}
     }
     variables
+}
+
+/// Whether bash takes this for the level of a shell below another one: what is no number is 0.
+fn is_above_zero(level: &[u8]) -> bool {
+    let number = std::str::from_utf8(level).ok().and_then(|text| text.parse::<i64>().ok());
+    number.is_some_and(|number| number > 0)
 }
 
 #[cfg(test)]
@@ -31,6 +38,9 @@ mod tests {
             ("A=1", "A=1"),
             ("SSH_CLIENT=x SHLVL=0 A=1", "SSH_CLIENT=x SHLVL=1 A=1"),
             ("SSH2_CLIENT=x A=1", "SSH2_CLIENT=x A=1 SHLVL=1"),
+            ("SSH_CLIENT=x SHLVL=", "SSH_CLIENT=x SHLVL=1"),
+            ("SSH_CLIENT=x SHLVL=-2", "SSH_CLIENT=x SHLVL=1"),
+            ("SSH_CLIENT=x SHLVL=x", "SSH_CLIENT=x SHLVL=1"),
             ("SHLVL=3 SSH_CLIENT=x", "SHLVL=3 SSH_CLIENT=x"),
             ("SSH_CLIENTS=x SHLVL=0", "SSH_CLIENTS=x SHLVL=0"),
         ] {
