@@ -90,7 +90,8 @@ release: npm-found $(NPM_DONE)
 	cd pi-extension && EXECD_TEST_BIN="$(PACKED_BIN)" npm run test:pack
 
 # A release in dist/, of what is committed: npm packages, tarballs, .debs, crates, the bill of
-# materials, SHA256SUMS. Nothing is published.
+# materials, SHA256SUMS. Nothing is published. DIST_PARTIAL=1 leaves aarch64 out where this machine
+# cannot build for it, here and in what tries the release.
 dist: npm-found $(NPM_DONE)
 	scripts/dist/make.sh dist
 

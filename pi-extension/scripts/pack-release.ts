@@ -7,8 +7,9 @@
  *   `pi install "npm:pi-execd@file:/…/pi-execd-X.tgz"` works without Rust and without a network, on
  *   each of these machines.
  *
- * `--bin PATH`, which may stand several times, packs that binary instead of building any; `--out
- * DIR` is where the tarballs go. A platform for which this machine cannot build is left out, and
+ * `--bin PATH`, which may stand several times, packs that binary instead of building any, with a
+ * warning where it is not fit for a release; with `--strict` that is an error, as it is for what
+ * this script has built. `--out DIR` is where the tarballs go. A platform for which this machine cannot build is left out, and
  * named. Everything is put together in a temporary directory: the checkout's package.json names no
  * platform package, because `npm ci` would look for it in a registry.
  */
@@ -52,8 +53,8 @@ const PROGRAM = /\/bin\/[\w.-]+$/;
 interface Binary {
   path: string;
   platform: Platform;
-  /** Whether somebody has handed it in. */
-  given: boolean;
+  /** Whether it must be fit for a release. */
+  strict: boolean;
 }
 
 interface Manifest {
@@ -65,11 +66,15 @@ interface Manifest {
 
 function main(): void {
   const { values } = parseArgs({
-    options: { bin: { type: "string", multiple: true }, out: { type: "string" } },
+    options: {
+      bin: { type: "string", multiple: true },
+      out: { type: "string" },
+      strict: { type: "boolean", default: false },
+    },
   });
   const out = resolve(values.out ?? join(EXTENSION, "dist"));
   const manifest = readManifest();
-  const binaries = values.bin?.map(givenBinary) ?? builtBinaries();
+  const binaries = values.bin?.map((path) => givenBinary(path, values.strict)) ?? builtBinaries();
   const texts = machineTexts(REPO, npm(EXTENSION, ["config", "get", "registry"]).trim());
   for (const binary of binaries) checkBinary(binary, manifest.version, texts);
 
@@ -102,18 +107,18 @@ function packageOf(platform: Platform): string {
 }
 
 /** What it is for stands in the file itself. */
-function givenBinary(path: string): Binary {
+function givenBinary(path: string, strict: boolean): Binary {
   const bytes = readFileSync(path);
   const platform = PLATFORMS.find(({ elf }) => isProgram(bytes, elf)) ?? PLATFORMS[0];
   if (platform === undefined) fail("there is no platform");
-  return { path: resolve(path), platform, given: true };
+  return { path: resolve(path), platform, strict };
 }
 
 /** One for each platform for which this machine can build. */
 function builtBinaries(): Binary[] {
   return PLATFORMS.flatMap((platform) => {
     const why = whyNotBuilt(platform);
-    if (why === undefined) return [{ path: buildBinary(REPO, platform), platform, given: false }];
+    if (why === undefined) return [{ path: buildBinary(REPO, platform), platform, strict: true }];
     console.error(`${platform.name} is left out: ${why}`);
     return [];
   });
@@ -135,7 +140,7 @@ function readManifest(): Manifest {
   return manifest;
 }
 
-function checkBinary({ path, platform, given }: Binary, version: string, texts: string[]): void {
+function checkBinary({ path, platform, strict }: Binary, version: string, texts: string[]): void {
   const bytes = readFileSync(path);
   // Without its machine, or an emulator that the kernel knows, it cannot be asked.
   if (platform.cpu === process.arch) {
@@ -147,8 +152,8 @@ function checkBinary({ path, platform, given }: Binary, version: string, texts: 
   const problems = binaryProblems(bytes, texts, platform);
   if (problems.length === 0) return;
   const message = `${path} is not fit for a release:\n  ${problems.join("\n  ")}`;
-  // A binary that somebody hands in is packed all the same: to try the package out.
-  if (!given) fail(message);
+  // A binary that somebody hands in may be packed all the same: to try the package out.
+  if (strict) fail(message);
   console.error(`warning: ${message}`);
 }
 

@@ -3,6 +3,8 @@
  *
  *   node scripts/release-binary.ts [PLATFORM]     # builds it, and prints its path
  *
+ * It ends with 3 where this machine has not what that takes, with 1 where the build failed.
+ *
  * For another machine than this one Rust's standard library is needed: that of `rustup target add`,
  * or the source of the same version, in EXECD_STD_SOURCE (the directory `library` of the package
  * rust-src, unpacked anywhere), of which it is then built along.
@@ -37,6 +39,9 @@ export const PLATFORMS: readonly Platform[] = [
     linker: "aarch64-linux-gnu-gcc",
   },
 ];
+
+/** What this script ends with where it cannot build at all: no other failure ends so. */
+const CANNOT_BUILD_HERE = 3;
 
 /** The part of `cargo metadata` that is used here. */
 interface Metadata {
@@ -171,6 +176,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     console.log(buildBinary(join(dirname(process.argv[1]), "../.."), platform));
   } else {
     console.error(`${platform.name} cannot be built here: ${why}`);
-    process.exitCode = 1;
+    process.exitCode = CANNOT_BUILD_HERE;
   }
 }

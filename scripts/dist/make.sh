@@ -5,8 +5,8 @@
 #   scripts/dist/make.sh [DIR]        # where it goes; dist/ by default
 #
 # It needs cargo-deb and cargo-cyclonedx (cargo install), node and npm, python3, git, and GNU tar and
-# coreutils. For aarch64 see pi-extension/scripts/release-binary.ts; where that cannot be built here,
-# it is left out and named.
+# coreutils. For aarch64 see pi-extension/scripts/release-binary.ts; a machine that has not what that
+# takes makes no release, unless DIST_PARTIAL=1 leaves aarch64 out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
@@ -33,6 +33,22 @@ needs() {
     if [ -n "$(git status --porcelain)" ]; then
         say "there are changes that are not committed: a release is made of a commit"
         [ -n "${DIST_DIRTY:-}" ] || exit 1
+    fi
+}
+
+# Prints the path of the binary for aarch64, or nothing where DIST_PARTIAL leaves it out. A build that
+# fails is never left out: only a machine that cannot begin one, of which the script says 3.
+arm64_binary() {
+    local status=0
+    node pi-extension/scripts/release-binary.ts linux-arm64 || status=$?
+    if [ "$status" = 3 ] && [ -n "${DIST_PARTIAL:-}" ]; then
+        say "nothing is made for aarch64: DIST_PARTIAL"
+    elif [ "$status" = 3 ]; then
+        say "a release is for aarch64 too; DIST_PARTIAL=1 leaves that out"
+        exit 1
+    elif [ "$status" != 0 ]; then
+        say "the build for aarch64 failed"
+        exit 1
     fi
 }
 
@@ -85,8 +101,8 @@ needs
 rm -rf "$out" "$stage"
 mkdir -p "$out" "$stage"
 x64=$(node pi-extension/scripts/release-binary.ts linux-x64)
-arm64=$(node pi-extension/scripts/release-binary.ts linux-arm64) || say "nothing is made for aarch64"
-node pi-extension/scripts/pack-release.ts --bin "$x64" ${arm64:+--bin "$arm64"} --out "$out" >&2
+arm64=$(arm64_binary)
+node pi-extension/scripts/pack-release.ts --strict --bin "$x64" ${arm64:+--bin "$arm64"} --out "$out" >&2
 python3 scripts/dist/licences.py "$stage/licences"
 sbom
 crates
