@@ -1,6 +1,6 @@
 /** An execd behind a command line: what is printed before it, its lease, and its version. */
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, it, type TestContext } from "node:test";
@@ -42,8 +42,23 @@ it("what a command line is started with", () => {
   const beats = [
     ["ssh box execd", 200_000], ["execd --lease 60s", 20_000], ["execd --lease=1h30m", 1_800_000],
     ["execd --lease '6'", 2_000], ["docker exec -i b execd --exit-after-silence 60", 20_000],
-    ["ssh box EXECD_LEASE=1.5m execd", 30_000], ["execd --lease soon", undefined],
+    ["ssh box EXECD_LEASE=1.5m execd", 30_000], ["ssh b execd --lease 1d", 28_800_000],
+    ["ssh b 'execd --lease .6'", 200], [String.raw`ssh b "execd \"--lease\" \"6s\""`, 2_000],
+    // The last flag counts, and a flag before a variable, as in execd.
+    ["execd --lease 6s --exit-after-silence 9s --lease=3s", 1_000],
+    ["EXECD_LEASE=6s execd --lease 9s", 3_000], ["execd --lease 9s # EXECD_LEASE=6s", 3_000],
+    ["EXECD_LEASE=6s EXECD_LEASE=9s execd", 3_000],
+    ["EXECD_EXIT_AFTER_SILENCE=9s EXECD_LEASE=6s execd", 3_000],
+    ["EXECD_LEASE=6s EXECD_EXIT_AFTER_SILENCE= execd", 2_000],
+    // Longer than a timer takes.
+    ["execd --lease 2000h", 2 ** 31 - 1], ["execd --lease 3650d", 2 ** 31 - 1],
+    // What only a shell can read, and what execd refuses.
+    ["execd --lease $TIME", 5_000], ["execd --lease=\"${T:-60s}\"", 5_000],
+    ["EXECD_LEASE=$(cat time) execd", 5_000], ["execd --lease soon", 5_000],
+    ["execd --lease 0", 5_000], ["execd --lease 3651d", 5_000],
   ] as const;
+  const none = ["ssh box execd", "EXECD_LEASE= execd", "MY_EXECD_LEASE=6s my--lease 6s"];
+  for (const line of none) assert.equal(farStart(line).flags[1], "--lease=10m", line);
   for (const [line, beatMs] of beats) {
     const far = farStart(line);
     assert.equal(far.beatMs, beatMs, line);
@@ -53,9 +68,18 @@ it("what a command line is started with", () => {
     assert.deepEqual(far.flags.slice(1), line === "ssh box execd" ? ["--lease=10m"] : [], line);
   }
   assert.notEqual(farStart("x").marker, farStart("x").marker);
-  const times = ["0.5", "500ms", "5m", "1m30s", "0", "1h 5m", "5 m", "-1", ""];
-  const read = [500, 500, 300_000, 90_000, undefined, undefined, undefined, undefined, undefined];
-  assert.deepEqual(times.map(durationMs), read);
+});
+
+// What execd takes, held against the same table as execd's own reading of it.
+it("a lease is read as execd reads it", () => {
+  const file = join(import.meta.dirname, "../../../tests/fixtures/durations.json");
+  const { taken, refused } = JSON.parse(readFileSync(file, "utf8")) as {
+    taken: Record<string, number>;
+    refused: string[];
+  };
+  assert.ok(Object.keys(taken).length >= 18 && refused.length >= 26, "the whole table");
+  for (const [text, ms] of Object.entries(taken)) assert.equal(durationMs(text), ms, text);
+  for (const text of refused) assert.equal(durationMs(text), undefined, text);
 });
 
 // Without the marker what a .bashrc prints without a newline made the first answer unreadable.
