@@ -28,7 +28,7 @@ import { Ui } from "./pi/ui.ts";
 import { BY_USER, type LeftEvent, Wakes } from "./pi/wakes.ts";
 import { PI_QUIT } from "./text/events.ts";
 import { WAKE_MARK, countOf } from "./text/session.ts";
-import { given, isObject, messageOf } from "./text/values.ts";
+import { isObject, messageOf } from "./text/values.ts";
 import type { Family, FamilyContext, Lasting, MakeFamily } from "./tools/family.ts";
 import { Registry } from "./tools/registry.ts";
 
@@ -237,7 +237,7 @@ export class PiSession implements FamilyContext {
   #endedByPi(reason: string): LeftEvent[] {
     const killed_by = reason === "quit" ? PI_QUIT : `${BY_USER}: /${reason}`;
     return this.wakes.leave(this.sessions.list().map(({ session_id, command, cwd, log_path }) =>
-      ({ session_id, command, cwd, killed_by, ...given({ log_path }) })));
+      ({ session_id, command, cwd, killed_by, ...this.#logOf(log_path) })));
   }
 
   /** Ends all sessions but those that a family keeps. What cannot be ended goes with execd. */
@@ -368,13 +368,18 @@ export class PiSession implements FamilyContext {
     else this.wakes.onEnd({ ...known, ...facts });
   }
 
+  /** The log of a session, as what is told of its end names it. */
+  #logOf(log_path: string | undefined): { log_path?: string; far?: true } {
+    if (log_path === undefined) return {};
+    return { log_path, ...(this.execd.isRemote && { far: true as const }) };
+  }
+
   #onLost(why: string): void {
     // The model may have ended its turn to be woken by one of these.
     const lost = `execd ${why}`;
     for (const { session_id, command, cwd, log_path } of this.sessions.list()) {
       if (!this.wakes.isArmed(session_id)) continue;
-      const log = log_path && { log_path, ...(this.execd.isRemote && { far: true as const }) };
-      this.wakes.onWake({ session_id, command, cwd, lost, ...log });
+      this.wakes.onWake({ session_id, command, cwd, lost, ...this.#logOf(log_path) });
     }
     this.sessions.clear();
     for (const one of this.#lasting) one.lost(lost);

@@ -214,7 +214,8 @@ function describe(context: CommandContext): Describe {
     const row = await rowOfId(context, sessionId);
     if (!row) return undefined;
     const { logPath } = row;
-    const title = [rowLabel(row), ...(logPath === undefined ? [] : [logPath])].join(" · ");
+    const log = context.execd.isRemote ? `log there: ${logPath}` : logPath;
+    const title = [rowLabel(row), ...(logPath === undefined ? [] : [log])].join(" · ");
     return { title, row };
   };
 }

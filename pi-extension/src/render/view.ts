@@ -258,9 +258,10 @@ export function entryOf(
 ): Entry {
   const cells = expanded ? LIST_CELLS * 10 : LIST_CELLS;
   const path = logPath(session, names);
+  const log = session.far === true ? "log there" : "log";
   return {
     spans: dotted([span(describeSession(session, names, cells), "toolOutput"), ...marks]),
-    below: path === undefined ? undefined : muted(`   log: ${path}${keptIn(session, names)}`),
+    below: path === undefined ? undefined : muted(`   ${log}: ${path}${keptIn(session, names)}`),
   };
 }
 

@@ -45,10 +45,11 @@ type EndFields = Partial<Record<keyof Ended, unknown>>;
 
 /** The end of a session that a reply tells; none where it goes on. */
 export function ownEnd(fields: EndFields, woke: boolean): OwnEnd[] {
-  const { exit_code, signal, killed_by, command, cwd, log_path, log_from, session_id } = fields;
+  const { exit_code, signal, killed_by, command, cwd, session_id, ...others } = fields;
+  const { log_path, log_from, far } = others;
   if ((exit_code ?? signal) === undefined) return [];
   const id = Number.isSafeInteger(session_id) ? session_id : undefined;
-  const facts = { session_id: id, exit_code, signal, killed_by, command, cwd, log_path, log_from };
-  const ended = given(facts) as Ended;
+  const log = { log_path, log_from, far };
+  const ended = given({ session_id: id, exit_code, signal, killed_by, command, cwd, ...log }) as Ended;
   return [{ ended, woke }];
 }

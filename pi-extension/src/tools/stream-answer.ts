@@ -1,4 +1,5 @@
 /** What a model reads of the results of the stream tools: facts, a rule, output, how to go on. */
+import type { Far } from "../execd/far-logs.ts";
 import type {
   LogPage, StdinResult, StreamList, StreamReport, StreamSession,
 } from "../execd/wire-results.ts";
@@ -21,7 +22,7 @@ export function reportText(report: Waited, asked: Asked = {}): Told {
   // Of a session that has ended the pid says nothing.
   const lines = facts.filter((name) => name !== "pid" || report.status === "running")
     .filter((name) => report[name] !== undefined)
-    .map((name) => `${name}: ${String(report[name])}`);
+    .map((name) => `${name === "logPath" ? logLabel(name, report) : name}: ${String(report[name])}`);
   lines.push(...doingLines(report, asked));
   const head = [`[${report.status}]`, ...lines].join("\n");
   const notes = notesOf(report).map((note) => `\n[${note}]`);
@@ -69,6 +70,11 @@ export function reportDetails(report: Waited): object {
   return details;
 }
 
+/** What stands before the path of a log: one on another machine is no file here. */
+function logLabel(word: string, of: StreamReport | StreamSession): string {
+  return (of as Far).far === true ? `${word} on that machine` : word;
+}
+
 function lineOf(text: string): string {
   return text.endsWith("\n") ? text : `${text}\n`;
 }
@@ -83,7 +89,7 @@ function notesOf(report: Waited): string[] {
     notes.push(`Only the end of it is shown; get_process_log with sessionId ${sessionId} gives `
       + rest);
   }
-  const log = report.logPath === undefined ? "" : ` (log: ${report.logPath})`;
+  const log = report.logPath === undefined ? "" : ` (${logLabel("log", report)}: ${report.logPath})`;
   if (report.password !== undefined) notes.push(report.password);
   if (late) notes.push(`Some of this came after the command had ended${log}`);
   if (backgroundPids.length > 0) {
@@ -142,7 +148,7 @@ function rowText(row: StreamSession): string {
     `${oneLine(row.command, COMMAND_CELLS)} (${oneLine(row.cwd, PATH_CELLS)})`,
     stdinNote(row.stdinMode),
     formatSize(row.outputBytes),
-    row.logPath === undefined ? undefined : `log ${oneLine(row.logPath, PATH_CELLS)}`,
+    row.logPath === undefined ? undefined : `${logLabel("log", row)} ${oneLine(row.logPath, PATH_CELLS)}`,
   ];
   return `- ${parts.filter(Boolean).join(" · ")}`;
 }

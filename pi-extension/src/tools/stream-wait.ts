@@ -107,7 +107,8 @@ export async function runStreamWait(
 export function sessionFields(context: ToolContext, sessionId: number | undefined): News {
   if (sessionId === undefined) return {};
   const { pid, command, cwd, log_path: logPath } = context.sessions.get(sessionId) ?? {};
-  return { sessionId, ...given({ pid, command, cwd, logPath }) };
+  const far = logPath !== undefined && context.execd.isRemote ? true : undefined;
+  return { sessionId, ...given({ pid, command, cwd, logPath, far }) };
 }
 
 /**

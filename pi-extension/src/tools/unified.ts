@@ -86,7 +86,8 @@ async function writeStdin(context: ToolContext, params: Params, call: Call): Pro
   const request = { ...params, max_empty_poll_ms: resolveMaxEmptyPollMs() };
   const id = Number(params.session_id);
   const { command, cwd, tty, pid, log_path } = context.sessions.get(id) ?? {};
-  const known = { session_id: id, ...given({ command, cwd, tty, pid, log_path }) };
+  const far = log_path !== undefined && context.execd.isRemote ? true : undefined;
+  const known = { session_id: id, ...given({ command, cwd, tty, pid, log_path, far }) };
   return runWait(context, "write_stdin", request, call, known);
 }
 

@@ -7,15 +7,16 @@ import { after, it, type TestContext } from "node:test";
 import { withFarLogs } from "../../src/execd/far-logs.ts";
 import { durationMs, farStart, farStartOfOlder } from "../../src/execd/far.ts";
 import { wakeText } from "../../src/pi/wakes.ts";
-import { EXECD, outputOf, Pi } from "./lib.ts";
+import { EXECD, outputOf, Pi, textOf } from "./lib.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "execd-far-"));
 after(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Starts pi with this command line, has it do something, and ends it. */
-async function behind(line: string, act: (pi: Pi) => Promise<void>): Promise<void> {
+async function behind(line: string, act: (pi: Pi) => Promise<void>, tools = "unified"): Promise<void> {
   process.env.EXECD_COMMAND = line;
   const pi = new Pi();
+  pi.flags["exec-tools"] = tools;
   try {
     await pi.start();
     await act(pi);
@@ -172,7 +173,7 @@ it("texts and fields say that a log is on another machine; output stays as it is
     result: {
       log_path, header: `[exited]\nlog_path: ${log_path}\ncwd: /`, output: `log_path: ${log_path}`,
       footer: `[Showing lines 1-2 of 3. Full output: ${log_path}]`,
-      sessions: [{ log_path, text: `log_path: ${log_path}\nlog_path: ${log_path}` }, { session_id: 2 }],
+      sessions: [{ log_path, summary: `log_path: ${log_path}\nlog_path: ${log_path}` }, { session_id: 2 }],
     },
   };
   assert.deepEqual(withFarLogs(said), {
@@ -182,7 +183,7 @@ it("texts and fields say that a log is on another machine; output stays as it is
       output: `log_path: ${log_path}`,
       footer: `[Showing lines 1-2 of 3. Full output on that machine: ${log_path}]`,
       sessions: [
-        { log_path, text: `log_path: ${log_path}\nlog_path on that machine: ${log_path}`, far: true },
+        { log_path, summary: `log_path: ${log_path}\nlog_path on that machine: ${log_path}`, far: true },
         { session_id: 2 },
       ],
       far: true,
@@ -193,4 +194,41 @@ it("texts and fields say that a log is on another machine; output stays as it is
   const ended = { session_id: 3, exit_code: 0, log_path };
   assert.match(wakeText([{ ...ended, far: true }]), / · log_path on the machine where it ran: \/tmp\/x\.log\n/);
   assert.match(wakeText([ended]), / · log_path: \/tmp\/x\.log\n/);
+});
+
+/** What of a text names a log as one of this machine. */
+const BARE = /(?:log_path|logPath|log|Full output):? \//g;
+
+// rule: pi.md, The extension: A log on another machine is named as one there: in headers, footers,
+//   wakes and rows
+it("list_sessions and wait_for name the logs of all their sessions as logs there", async () => {
+  await behind(`exec '${EXECD}'`, async (pi) => {
+    const named = join(scratch, "named");
+    const cmd = `until [ -s '${named}' ]; do sleep 0.05; done; seq 3000; cat '${named}'`;
+    const long = await pi.call("exec_command", { cmd, yield_time_ms: 250 });
+    await pi.call("exec_command", { cmd: "exec sleep 300", yield_time_ms: 250 });
+    const log = String(long.details.log_path);
+    const list = textOf(await pi.call("list_sessions", {}));
+    assert.match(list, /\n    log on that machine: \/.*\n.*\n    log on that machine: \//);
+    assert.doesNotMatch(list, BARE);
+    writeFileSync(named, `log_path: ${log}\n`);
+    const waited = textOf(await pi.call("wait_for", { session_ids: [1, 2], timeout_ms: 30_000 }));
+    assert.equal(waited.match(/\nlog_path on that machine: \//g)?.length, 2, waited);
+    assert.ok(waited.includes(` Full output on that machine: ${log}`), waited);
+    assert.deepEqual(waited.match(BARE), ["log_path: /"], "only the output's own");
+    assert.ok(waited.includes(`\nlog_path: ${log}`), "output stays as it is");
+  });
+});
+
+// rule: pi.md, The extension: A log on another machine is named as one there: in headers, footers,
+//   wakes and rows
+it("the stream tools name logs as logs there", async () => {
+  await behind(`exec '${EXECD}'`, async (pi) => {
+    const ended = textOf(await pi.call("bash_stream", { command: "echo hi; sleep 300 & exit 3" }));
+    assert.match(ended, /\nlogPath on that machine: \//);
+    assert.match(ended, /background: pid \d+[^\n]* \(log on that machine: \//);
+    const list = textOf(await pi.call("list_processes", {}));
+    assert.match(list, / · log on that machine \//);
+    assert.doesNotMatch(ended + list, BARE);
+  }, "stream");
 });
