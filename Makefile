@@ -17,7 +17,7 @@ COMPLETIONS = bash-completion/completions/execd zsh/site-functions/_execd \
 	fish/vendor_completions.d/execd.fish
 
 .PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large \
-	test-pi-152 spec install uninstall mcp-clients dist test-dist test-arm64
+	test-pi-152 spec install uninstall mcp-clients dist test-dist test-arm64 test-same
 
 test: npm-found lint unit extension mcp-clients bench-quick
 
@@ -95,10 +95,13 @@ release: npm-found $(NPM_DONE)
 dist: npm-found $(NPM_DONE)
 	scripts/dist/make.sh dist
 
-# What it has made, installed without a network and run; the binary for aarch64 by qemu-user, by the
-# tests of the protocol and of sessions too.
-test-dist: test-arm64
+# What it has made, compared with a second one from another checkout, installed without a network and
+# run; the binary for aarch64 by qemu-user, by the tests of the protocol and of sessions too.
+test-dist: test-same test-arm64
 	EXECD_DIST=dist node --test scripts/dist/dist.test.mjs
+
+test-same:
+	scripts/dist/same.sh dist
 
 test-arm64:
 	scripts/dist/test-arm64.sh "$(TARGET_DIR)/aarch64-unknown-linux-gnu/release/execd"
@@ -109,7 +112,7 @@ $(NPM_DONE): pi-extension/package-lock.json | npm-found
 
 npm-found:
 	@command -v npm >/dev/null 2>&1 || { \
-		echo "npm not found: the extension's checks need Node.js 20 or newer with npm."; \
+		echo "npm not found: the extension's checks need Node.js 20 or newer with npm, on x86-64."; \
 		echo "Install them (on Debian: apt-get install nodejs npm), or check all else with"; \
 		echo "    make lint unit bench-quick"; \
 		exit 1; \

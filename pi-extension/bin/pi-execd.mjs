@@ -26,5 +26,5 @@ function program() {
 }
 
 const path = program();
-if (typeof process.execve !== "function") fail("it needs Node 22.15 or newer");
+if (typeof process.execve !== "function") fail("it needs Node 22.19 or newer");
 process.execve(path, ["execd", ...process.argv.slice(2)], process.env);

@@ -4,12 +4,15 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync,
+} from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { execdBinary, EXTENSION_DIR } from "../pi/lib/paths.ts";
 import { scratch } from "../pi/lib/scratch.ts";
+import type { Scratch } from "../pi/lib/scratch.ts";
 
 const REPO = resolve(EXTENSION_DIR, "..");
 /** Long after each of these ends. */
@@ -53,17 +56,25 @@ test("a machine that cannot build for aarch64 ends otherwise than a build that f
   assert.match(failed.stderr, /cargo/);
 });
 
-/** What make.sh makes of a build for aarch64 that ends so, and what it then asks to be packed. */
-function release(t: TestContext, arm64: string, env: Record<string, string>) {
-  const place = scratch(t);
+/** A checkout of little but that script of scripts/dist, and the test's make.sh if it has one. */
+function checkout(place: Scratch, script: string, makeSh?: string): string {
   const repo = place.path("repo");
-  mkdirSync(join(repo, "scripts/dist"), { recursive: true });
-  copyFileSync(join(REPO, "scripts/dist/make.sh"), join(repo, "scripts/dist/make.sh"));
+  const dir = join(repo, "scripts/dist");
+  mkdirSync(dir, { recursive: true });
+  copyFileSync(join(REPO, "scripts/dist", script), join(dir, script));
+  if (makeSh !== undefined) writeFileSync(join(dir, "make.sh"), makeSh, { mode: 0o755 });
   writeFileSync(join(repo, "Cargo.toml"), '[workspace.package]\nversion = "0.1.0"\n');
   const who = ["-c", "user.name=a test", "-c", "user.email=a-test@example.org"];
   for (const args of [["init", "-q"], ["add", "."], [...who, "commit", "-qm", "A release"]]) {
     execFileSync("git", args, { cwd: repo });
   }
+  return repo;
+}
+
+/** What make.sh makes of a build for aarch64 that ends so, and what it then asks to be packed. */
+function release(t: TestContext, arm64: string, env: Record<string, string>) {
+  const place = scratch(t);
+  const repo = checkout(place, "make.sh");
   const packed = place.path("packed");
   const PATH = pathWith(place.path("bin"), {
     "cargo-deb": "exit 9",
@@ -89,6 +100,32 @@ test("make dist leaves aarch64 out only where it is told to, and no build that f
   const failed = release(t, "exit 1", { DIST_PARTIAL: "1" });
   assert.deepEqual([failed.status, failed.asked], [1, ""]);
   assert.match(failed.stderr, /the build for aarch64 failed/);
+});
+
+/** What same.sh says of two releases of which each file holds what that line prints. */
+function compared(t: TestContext, line: string) {
+  const place = scratch(t);
+  const makeSh = `#!/bin/sh\nset -e\ncd "$(dirname "$0")/../.."\nmkdir -p "$1"\n`
+    + `{ ${line}; } > "$1/a"\ncd "$1"\nsha256sum a > SHA256SUMS\n`;
+  const repo = checkout(place, "same.sh", makeSh);
+  const TMPDIR = place.path("second");
+  mkdirSync(TMPDIR);
+  const env = { TMPDIR };
+  assert.equal(ran("scripts/dist/make.sh", [join(repo, "dist")], repo, env).status, 0);
+  const same = ran("scripts/dist/same.sh", [], repo, env);
+  assert.deepEqual(readdirSync(TMPDIR), [], "nothing of the second one is left");
+  return same;
+}
+
+test("two releases are compared, of which the second is made in another place", (t) => {
+  const same = compared(t, "git rev-parse HEAD");
+  assert.equal(same.status, 0, same.stderr);
+  assert.match(same.stdout, /are the same bytes/);
+  for (const line of ["pwd", "umask", 'echo "$CARGO_TARGET_DIR"']) {
+    const other = compared(t, line);
+    assert.equal(other.status, 1, line);
+    assert.match(other.stderr, /is not what [0-9a-f]{40} makes elsewhere/);
+  }
 });
 
 test("the tests on aarch64 fail without a binary for it, unless it is left out", (t) => {
