@@ -9,10 +9,12 @@ mod common;
 mod scale_help;
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use common::{eventually, left_out, missing, outside, send_signal};
+use common::outside::{end_of, output_of, status_of};
+use common::{eventually, left_out, missing, outside, send_signal, until_file_has};
 use scale_help::{Batch, block, page};
 use serde_json::{Value, json};
 
@@ -60,7 +62,7 @@ fn parallel_runs_all_tasks() {
         return;
     }
     let batch = Batch::new((1..=TASKS).map(word).collect());
-    let status = parallel(&batch).wait().expect("its end");
+    let status = end_of(&mut parallel(&batch));
     assert!(status.success(), "{status}");
     batch.until_gone();
     batch.assert_done();
@@ -75,17 +77,18 @@ fn parallel_goes_on_where_it_was_ended() {
     if missing("parallel") || missing("jq") {
         return;
     }
-    let batch = Batch::new(vec!["plain"; TASKS]);
+    // Two are not begun: those that run are in their places.
+    let (plain, held) = (TASKS - AT_ONCE - 2, AT_ONCE + 2);
+    let batch = Batch::new([vec!["plain"; plain], vec!["held"; held]].concat());
     let mut first = parallel(&batch);
-    eventually("it has begun", || batch.results().len() >= TASKS / 4);
-    // The first one: no further tasks. The second one: those that run end.
-    let running = parallel_of(&first);
-    send_signal(running, 15);
-    send_signal(running, 15);
-    first.wait().expect("its end");
+    eventually("the first ones are done", || batch.results().len() == plain);
+    eventually("they run", || batch.read("hanging").lines().count() == AT_ONCE);
+    send_signal(parallel_of(&first), libc::SIGTERM);
+    end_of(&mut first);
     batch.until_gone();
     let before = batch.results();
-    assert!(before.len() < TASKS, "it was ended in the middle");
+    assert_eq!(before.len(), plain, "it was ended in the middle");
+    std::fs::write(batch.at("go"), "").expect("a file");
     // As if the end had come a moment earlier.
     let (done, number) = (1..=TASKS)
         .map(|n| (batch.at(&format!("results/{n}.json")), n))
@@ -93,7 +96,7 @@ fn parallel_goes_on_where_it_was_ended() {
         .expect("a result");
     std::fs::remove_file(done).expect("a file");
     let starts = batch.read("starts");
-    let status = parallel(&batch).wait().expect("its end");
+    let status = end_of(&mut parallel(&batch));
     assert!(status.success(), "{status}");
     batch.until_gone();
     batch.assert_done();
@@ -102,7 +105,31 @@ fn parallel_goes_on_where_it_was_ended() {
     assert!(!again.contains(&scale_help::label(number)), "task {number} ran again");
 }
 
-/// rule: scale.md, GNU parallel: SIGTERM twice leaves nothing running
+/// rule: scale.md, GNU parallel: SIGHUP lets what runs come to its end and starts nothing more
+#[test]
+fn parallel_that_hears_sighup_starts_nothing_more() {
+    if missing("parallel") || missing("jq") {
+        return;
+    }
+    let batch = Batch::new(vec!["held"; AT_ONCE + 2]);
+    let said = File::create(batch.at("said")).expect("a file");
+    let mut command = batch.command(&["bash", "here.sh"]);
+    let mut child = command.env("PAUSE", "0.1").stderr(said).spawn().expect("it starts");
+    eventually("they run", || batch.read("hanging").lines().count() == AT_ONCE);
+    send_signal(parallel_of(&child), libc::SIGHUP);
+    until_file_has(&batch.at("said"), "No new jobs will be started");
+    std::fs::write(batch.at("go"), "").expect("a file");
+    end_of(&mut child);
+    batch.until_gone();
+    assert_eq!((batch.starts(), batch.results().len()), (AT_ONCE, AT_ONCE));
+    let status = end_of(&mut parallel(&batch));
+    assert!(status.success(), "{status}");
+    batch.until_gone();
+    batch.assert_done();
+    assert_eq!(batch.starts(), AT_ONCE + 2);
+}
+
+/// rule: scale.md, GNU parallel: SIGTERM ends what runs, at once, and leaves nothing
 #[test]
 fn parallel_that_is_ended_leaves_nothing_running() {
     if missing("parallel") || missing("jq") {
@@ -111,10 +138,8 @@ fn parallel_that_is_ended_leaves_nothing_running() {
     let batch = Batch::new(vec!["hang"; AT_ONCE + 2]);
     let mut child = parallel(&batch);
     eventually("they run", || batch.read("hanging").lines().count() == AT_ONCE);
-    let running = parallel_of(&child);
-    send_signal(running, 15);
-    send_signal(running, 15);
-    child.wait().expect("its end");
+    send_signal(parallel_of(&child), libc::SIGTERM);
+    end_of(&mut child);
     batch.until_gone();
     assert_eq!((batch.starts(), batch.results().len()), (AT_ONCE, 0));
 }
@@ -126,7 +151,7 @@ fn a_wrong_key_ends_parallel() {
         return;
     }
     let batch = Batch::new(vec!["denied"; 8 * AT_ONCE]);
-    let status = parallel(&batch).wait().expect("its end");
+    let status = end_of(&mut parallel(&batch));
     assert!(!status.success(), "{status}");
     batch.until_gone();
     let begun: BTreeSet<String> = batch.read("starts").lines().map(str::to_owned).collect();
@@ -141,7 +166,7 @@ fn what_fails_for_all_tasks_is_no_result() {
         return;
     }
     let batch = Batch::new(vec!["denied", "plain"]);
-    let status = |command: &mut Command| command.status().expect("it runs").code();
+    let status = |command: &mut Command| status_of(command).code();
     assert_eq!(status(&mut batch.command(&["bash", "task.sh", "1"])), Some(78));
     // A node without pi, and a model that makes no sense.
     let task = ["bash", "task.sh", "2"];
@@ -151,6 +176,28 @@ fn what_fails_for_all_tasks_is_no_result() {
     assert_eq!(std::fs::read_dir(batch.at("tries")).expect("tries").count(), 0);
     assert_eq!(status(&mut batch.command(&task)), Some(0));
     assert_eq!(batch.results().len(), 1);
+}
+
+// ---- Slurm, without one -------------------------------------------------------------------
+
+/// rule: scale.md, Slurm: `submit.sh` ends with the status of an sbatch that is refused, and called
+///   once more it goes on with what is left
+#[test]
+fn a_refused_array_ends_submit_sh() {
+    let batch = Batch::new(vec!["plain"; 2500]);
+    let sbatch = "#!/bin/sh\necho \"$*\" >> asked\n[ \"$(wc -l < asked)\" -ne 2 ] || exit 7\n";
+    agent_help::write_program(&batch.at("bin/sbatch"), sbatch);
+    let submit = || status_of(&mut batch.command(&["bash", "submit.sh"])).code();
+    assert_eq!(submit(), Some(7));
+    assert_eq!(batch.read("asked").lines().count(), 2, "the third one is not asked for");
+    for n in 1..=1000 {
+        std::fs::write(batch.at(&format!("results/{n}.json")), "").expect("a result");
+    }
+    assert_eq!(submit(), Some(0));
+    let asked = batch.read("asked");
+    let again: Vec<&str> = asked.lines().skip(2).collect();
+    assert_eq!(again.len(), 2);
+    assert!(again[0].contains("FIRST=1000") && again[1].contains("FIRST=2000"), "{asked}");
 }
 
 // ---- Kubernetes -------------------------------------------------------------------------
@@ -163,11 +210,7 @@ fn is_valid(dir: &Path, manifest: &str) -> (bool, String) {
     let file = dir.join("job.yaml");
     std::fs::write(&file, manifest).expect("a manifest");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(VALIDATOR);
-    let done = Command::new(program)
-        .args(["--strict", "-k", "1.33"])
-        .arg(&file)
-        .output()
-        .expect("it runs");
+    let done = output_of(Command::new(program).args(["--strict", "-k", "1.33"]).arg(&file));
     let said = [done.stdout, done.stderr].concat();
     (done.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
@@ -217,15 +260,15 @@ fn the_command_of_the_job_is_a_first_process() {
         let mut command = batch.command(&[&outside::OWN_PIDS[..], &words].concat());
         command.env("JOB_COMPLETION_INDEX", index).stdout(Stdio::null()).spawn().expect("it starts")
     };
-    let status = start("2").wait().expect("its end");
+    let status = end_of(&mut start("2"));
     assert_eq!((status.code(), batch.results().len()), (Some(0), 1));
     assert!(batch.at("results/3.json").exists(), "index 2 is line 3");
     let mut hanging = start("1");
     eventually("it runs", || batch.read("hanging").lines().count() == 1);
     let unshare = i32::try_from(hanging.id()).expect("a pid");
     let [(first, _)] = outside::children(unshare)[..] else { panic!("one child") };
-    send_signal(first, 15);
-    let status = hanging.wait().expect("its end");
+    send_signal(first, libc::SIGTERM);
+    let status = end_of(&mut hanging);
     assert_eq!(status.code(), Some(143), "the signal that ended it");
     batch.until_gone();
     assert_eq!(batch.results().len(), 1, "what was ended has no result");

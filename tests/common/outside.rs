@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
@@ -369,6 +370,44 @@ impl Drop for Trace {
             let _ = self.child.wait();
         }
     }
+}
+
+// ---- Programs that end -------------------------------------------------------------------
+
+/// How a program ends. One that has not within [`PATIENCE`] is killed, and the test fails.
+pub fn end_of(child: &mut Child) -> ExitStatus {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().expect("our child") {
+            return status;
+        }
+        if Instant::now() >= deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{} has not ended in {PATIENCE:?}", child.id());
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Runs a program to its end, as [`end_of`] waits for it.
+pub fn status_of(command: &mut Command) -> ExitStatus {
+    end_of(&mut command.spawn().expect("it starts"))
+}
+
+/// The same, and what it prints. Without a thread that reads along, what prints much would wait
+/// for us as we for it.
+pub fn output_of(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    let pid = i32::try_from(child.id()).expect("a pid");
+    let (to, from) = mpsc::channel();
+    thread::spawn(move || to.send(child.wait_with_output()));
+    let done = from.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        send_signal(pid, libc::SIGKILL);
+        panic!("{command:?} has not ended in {PATIENCE:?}")
+    });
+    done.expect("its output")
 }
 
 // ---- A small file system ----------------------------------------------------------------

@@ -17,7 +17,8 @@ use crate::common::{eventually, outside, send_signal};
 const MARK: &str = "XDG_RUNTIME_DIR";
 
 /// Notes its start, and goes on as its task says. `once`, `killed` and `lost` fail at the first try
-/// alone. Of `hang` a process stays that has left its session and its parent.
+/// alone. Of `hang` a process stays that has left its session and its parent. `held` waits until
+/// the file `go` is there.
 const PI: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo 1.2.3; exit; }
 for prompt; do :; done
@@ -32,6 +33,7 @@ case $prompt in
   crash*) kill -SEGV $$ ;;
   killed*) failed && exec cat done; kill -KILL "$(cut -d ' ' -f 4 "/proc/$PPID/stat")"; exec sleep 1000 ;;
   lost*) failed && exec cat done; scancel --signal=KILL --full "$SLURM_JOB_ID"; exec sleep 1000 ;;
+  held*) echo "$label" >> hanging; until [ -e go ]; do sleep 0.1; done; cat done ;;
   hang*) setsid sh -c 'sleep 1000 &'; echo "$label" >> hanging; exec sleep 1000 ;;
   *) cat done ;;
 esac
