@@ -5,6 +5,8 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -111,6 +113,22 @@ fn a_client_that_takes_no_answer_is_gone_also_while_it_is_not_read() {
     let mut execd = full(LEASE);
     assert_eq!(execd.exit_code(), Some(0));
     assert_eq!(execd.whole_stderr(), SAID);
+}
+
+/// Where nobody read, execd stood still for ever at the line that says why it ends.
+/// rule: protocol.md, End of input, signals, a lost reader: A stderr without room keeps execd
+///   from nothing
+#[test]
+fn a_stderr_that_takes_nothing_does_not_keep_execd() {
+    let (reader, mut writer) = UnixStream::pair().expect("a pair of sockets");
+    writer.set_nonblocking(true).expect("a socket");
+    while writer.write(&[b'x'; 1024]).is_ok() {}
+    writer.set_nonblocking(false).expect("a socket");
+    let mut setup = leased(LEASE);
+    setup.command().stderr(OwnedFd::from(writer));
+    let mut execd = setup.on(Stdio::piped(), Stdio::null());
+    assert_eq!(execd.exit_code(), Some(0));
+    drop(reader);
 }
 
 /// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read because too

@@ -3,7 +3,6 @@
 //! is carried out in its turn, as if it came then.
 
 use std::collections::VecDeque;
-use std::io::Write as _;
 
 use super::clients::STDIN_CLIENT;
 use super::contract::{Call, Families, Method};
@@ -15,6 +14,7 @@ use crate::pure::process::killed::KilledBy;
 use crate::session::deferred::Deferred;
 use crate::session::ending::SIGTERM;
 use crate::session::{ClientId, Ticket};
+use crate::sys::stdio::tell_people;
 use crate::wire::{Reason, RequestId, RpcError};
 
 /// The requests in line, the oldest first.
@@ -230,13 +230,12 @@ impl<F: Families> Engine<F> {
             if !core.stuck || core.is_awaited() || core.life.finished() || core.ending.is_some() {
                 continue;
             }
-            // stderr is for people: one that can't be written to is their own affair.
-            let _ = writeln!(
-                std::io::stderr(),
-                "execd: session {} waits for input that nobody can send any more, and was ended: \
-                 others stand in line for its place",
+            let what = format!(
+                "session {} waits for input that nobody can send any more, and was ended: others \
+                 stand in line for its place",
                 core.id,
             );
+            tell_people(&what, 0);
             let by = By::from(KilledBy::ClientGone);
             self.cx.begin_ending(core, SIGTERM, SHUTDOWN_GRACE_MS, by);
         }

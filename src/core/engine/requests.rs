@@ -1,8 +1,6 @@
 //! From a line to a method and its answer, or to a wait that is answered later (protocol.md). What
 //! a method takes and does is left to its handler.
 
-use std::io::{self, Write};
-
 use memchr::memmem;
 
 use super::client::Client;
@@ -18,6 +16,7 @@ use crate::pure::text::secret::wipe;
 use crate::session::deferred::Deferred;
 use crate::session::wait::{Cancel, Wait};
 use crate::session::{ClientId, SessionId, Ticket};
+use crate::sys::stdio::tell_people;
 use crate::wire::{self, Reason, RequestId, RpcError};
 
 /// A line that has this may have a secret in it: it is overwritten once it is dealt with.
@@ -130,8 +129,7 @@ impl<F: Families> Engine<F> {
             // room for is written.
             1
         } else {
-            // stderr is for people: one that can't be written to is their own affair.
-            let _ = writeln!(io::stderr(), "execd: nothing came on stdin for {ms} ms (--lease)");
+            tell_people(&format!("nothing came on stdin for {ms} ms (--lease)"), 0);
             return self.close(Cause::Silence, None);
         };
         cx.deadlines.set(Owner::Silence, Some(cx.now_ns + again_ns));

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::ffi::CString;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -46,7 +46,7 @@ use crate::sys::mounts::MountTable;
 use crate::sys::proc_view::{self, View};
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
-use crate::sys::stdio::Channel;
+use crate::sys::stdio::{Channel, tell_people};
 use crate::sys::{given, proc, run_limit};
 
 fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
@@ -193,8 +193,7 @@ impl<F: Families> Engine<F> {
     /// Says on stderr what people should know of where logs go, once.
     pub(super) fn tell_of_log_dir(&mut self) {
         if let Some(note) = self.cx.keeper.take_place_note() {
-            // stderr is for people: one that can't be written to is their own affair.
-            let _ = writeln!(io::stderr(), "execd: {note}");
+            tell_people(&note, 0);
         }
     }
 }

@@ -234,6 +234,15 @@ impl Channel {
     }
 }
 
+/// Says something to people on stderr, as far as that takes it within this time. Who waits there
+/// longer would wait for ever where nobody reads: stderr may be the pipe of stdout, and be full.
+pub fn tell_people(what: &str, most_ms: u64) {
+    // stderr is for people: one that can't be written to is their own affair.
+    if let Ok(mut stderr) = Channel::open(libc::STDERR_FILENO) {
+        stderr.write_within(format!("execd: {what}\n").as_bytes(), most_ms);
+    }
+}
+
 impl Drop for Channel {
     fn drop(&mut self) {
         self.give_back();

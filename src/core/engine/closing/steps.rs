@@ -1,8 +1,6 @@
 //! The steps of execd's end: when the end begins, and what is waited for before execd exits. How a
 //! session's members are ended is left to `session/ending.rs`.
 
-use std::io::Write;
-
 use serde_json::{Value, json};
 
 use super::{Cause, Closing, EXIT_LINE_FAILED, Phase, SIGHUP};
@@ -22,6 +20,7 @@ use crate::session::{Listing, Ticket};
 use crate::sys::errno::errno_text;
 use crate::sys::proc_view::{self, View};
 use crate::sys::signals::Came;
+use crate::sys::stdio::tell_people;
 
 impl<F: Families> Engine<F> {
     /// Begins the end. Once begun, only a signal changes it: it means SIGKILL now.
@@ -119,8 +118,7 @@ impl<F: Families> Engine<F> {
     pub(in crate::engine) fn step_closing(&mut self) -> Option<i32> {
         let failed = self.cx.clients.stdin.failed.take();
         if let Some((what, errno)) = failed {
-            // stderr is for people: one that can't be written to is their own affair.
-            let _ = writeln!(std::io::stderr(), "execd: {what}: {}", errno_text(errno));
+            tell_people(&format!("{what}: {}", errno_text(errno)), 0);
         }
         if self.cx.front.is_some() {
             self.look_at_front_readers(failed.is_some());
@@ -191,8 +189,7 @@ impl<F: Families> Engine<F> {
             more => format!("{more} lines were refused, line {line} first"),
         };
         let message = visible::one_line(message);
-        // stderr is for people: one that can't be written to is their own affair.
-        let _ = writeln!(std::io::stderr(), "execd: {lines}: {message}");
+        tell_people(&format!("{lines}: {message}"), LAST_FLUSH_MS);
         EXIT_LINE_FAILED
     }
 
