@@ -19,8 +19,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
-import { delimiter, join, relative, resolve } from "node:path";
+import { constants as system, tmpdir } from "node:os";
+import { delimiter, dirname, join, relative, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { filesBelow, machineTexts, tracesBelow } from "../../scripts/machine-traces.ts";
@@ -171,6 +171,53 @@ test("without its platform's package npx says what is missing", async (t) => {
     assert.match(error.stderr ?? "", new RegExp(`there is no package ${PLATFORM}: `));
     return true;
   });
+});
+
+/** The launcher beside a platform package that has this program; gives what starts it. */
+function launcherWith(place: Scratch, directory: string): { launcher: string; program: string } {
+  const manifest = place.path(`${directory}/node_modules/${PLATFORM}/package.json`);
+  mkdirSync(join(dirname(manifest), "bin"), { recursive: true });
+  writeFileSync(manifest, "{}");
+  const launcher = place.path(`${directory}/pi-execd.mjs`);
+  copyFileSync(join(EXTENSION_DIR, "bin/pi-execd.mjs"), launcher);
+  return { launcher, program: join(dirname(manifest), "bin/execd") };
+}
+
+// Node ignores SIGPIPE, and what it executes went on with that: `yes | head` ended with an error.
+test("commands of npx have their signals as of execd itself", async (t) => {
+  const place = scratch(t);
+  const env = { ...place.plainEnvironment(), ...bareMachine(place) };
+  const ignored = "while read name mask; do case $name in SigIgn:) echo $mask; esac; done < /proc/$$/status";
+  // A path with = is a variable to env: it runs all the same.
+  const bit = (signal: "SIGPIPE" | "SIGXFSZ") => 1 << (system.signals[signal] - 1);
+  const [pipe, fileSize] = [bit("SIGPIPE"), bit("SIGXFSZ")];
+  for (const [directory, left] of [["plain", 0], ["a=b", pipe | fileSize]] as const) {
+    const { launcher, program } = launcherWith(place, directory);
+    copyFileSync(execdBinary(), program);
+    const args = [launcher, "run", "-c", ignored];
+    const { stdout } = await run("node", args, { cwd: place.cwd, env });
+    assert.match(stdout, /^[0-9a-f]{16}\n$/);
+    assert.equal(Number.parseInt(stdout, 16) & (pipe | fileSize), left, directory);
+  }
+});
+
+// Node aborts where execve fails, with its own stack and status 134.
+test("a program that cannot be run is named", async (t) => {
+  const place = scratch(t);
+  const env = { ...place.plainEnvironment(), ...bareMachine(place) };
+  const { launcher, program } = launcherWith(place, "bad");
+  const why = async () => {
+    const started = run("node", [launcher, "--version"], { cwd: place.cwd, env });
+    const error: { code?: number; stderr?: string } = await started.then(() => ({}), (error) => error);
+    assert.equal(error.code, 125, error.stderr);
+    return error.stderr;
+  };
+  assert.equal(await why(), `pi-execd: ${program} cannot be run (ENOENT)\n`);
+  writeFileSync(program, "");
+  assert.equal(await why(), `pi-execd: ${program} cannot be run (EACCES)\n`);
+  rmSync(program);
+  mkdirSync(program);
+  assert.equal(await why(), `pi-execd: ${program} is no program\n`);
 });
 
 test("a binary of another version is not packed", async () => {
