@@ -26,8 +26,9 @@ use tempfile::TempDir;
 
 const SSHD: &str = "/usr/sbin/sshd";
 const EXECD: &str = env!("CARGO_BIN_EXE_execd");
-/// What everything has in its environment that the sshd of a test has started.
-const MARK: &str = "EXECD_FAR";
+/// What everything has in its environment that the sshd of a test has started; helpers of execd get
+/// no EXECD_*.
+const MARK: &str = "FAR_OF_A_TEST";
 /// Bytes that a flood brings through ssh; `make test-large` and docs/machines.md have a gibibyte.
 const FLOOD_BYTES: u64 = 64 << 20;
 const GIBIBYTE: u64 = 1 << 30;
@@ -230,6 +231,9 @@ fn a_client_on_the_pipes_of_ssh() {
 
     execd.open_now(&json!({"cmd": "trap '' HUP TERM; sleep 300 & sleep 300"}));
     far.until_runs("sleep");
+    // The guard and the writer of logs are of those that must be gone.
+    let helpers = far.running().iter().filter(|(_, name)| name.starts_with("execd")).count();
+    assert!(helpers > 2, "{:?}", far.running());
     execd.close_stdin();
     assert_eq!(execd.exit_code(), Some(0));
     far.until_nothing_runs();
