@@ -1,6 +1,6 @@
 /** A real sshd on the loopback interface, for tests of commands on another machine. */
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { userInfo } from "node:os";
 import type { TestContext } from "node:test";
@@ -10,6 +10,8 @@ import type { Scratch } from "./scratch.ts";
 import { until } from "./waiting.ts";
 
 const SSHD = "/usr/sbin/sshd";
+/** How often another port is tried: between the choice and sshd's start somebody may take it. */
+const PORTS_TRIED = 5;
 
 /** An sshd of one test. */
 export interface Sshd {
@@ -33,20 +35,33 @@ export async function startSshd(t: TestContext, place: Scratch): Promise<Sshd | 
   for (const name of ["key", "host_key"]) {
     execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", place.path(name)]);
   }
-  const port = await freePort();
-  writeConfigs(place, port, home);
-  const log = place.path("sshd.log");
-  const out = openSync(log, "w");
-  const sshd = spawn(SSHD, ["-D", "-e", "-f", place.path("sshd_config")], {
-    stdio: ["ignore", "ignore", out],
-  });
-  place.atEnd(() => void sshd.kill());
-  const said = () => readFileSync(log, "utf8");
-  await until("sshd listens", () => said().includes("Server listening on"), 20_000, said);
+  await listening(place, home);
   return {
     line: (flags = "") => `ssh -F '${place.path("ssh_config")}' far '${execdBinary()}' ${flags}`,
     home,
   };
+}
+
+/** Starts sshd on a free port; resolves once it listens. */
+async function listening(place: Scratch, home: string): Promise<void> {
+  const log = place.path("sshd.log");
+  const said = () => readFileSync(log, "utf8");
+  for (let tried = 0; tried < PORTS_TRIED; tried++) {
+    writeConfigs(place, await freePort(), home);
+    const out = openSync(log, "w");
+    const sshd = spawn(SSHD, ["-D", "-e", "-f", place.path("sshd_config")], {
+      stdio: ["ignore", "ignore", out],
+    });
+    closeSync(out);
+    place.atEnd(() => void sshd.kill());
+    let ended = false;
+    sshd.once("exit", () => {
+      ended = true;
+    });
+    await until("sshd listens", () => ended || said().includes("Server listening on"), 20_000, said);
+    if (!ended) return;
+  }
+  throw new Error(`sshd does not start: ${said()}`);
 }
 
 async function freePort(): Promise<number> {
