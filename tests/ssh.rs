@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use agent_help::place::Place;
 use agent_help::*;
-use common::outside::{comm, marked};
+use common::outside::{comm, left_out, marked};
 use common::{AT_ONCE, Execd, Setup, eventually, is_alive, missing, output, send_signal};
 use scale_help::Batch;
 use serde_json::json;
@@ -83,10 +83,19 @@ impl Far {
             let known = format!("[127.0.0.1]:{port} {host}");
             std::fs::write(dir.path().join("known_hosts"), known).expect("a file");
             if let Some(sshd) = start_sshd(dir.path(), port) {
-                return Some(Self { dir, sshd });
+                return Self { dir, sshd }.if_it_lets_us_in();
             }
         }
         panic!("sshd does not start: {}", sshd_log(dir.path()));
+    }
+
+    /// sshd refuses every login of an account that is locked, say, with a key too.
+    fn if_it_lets_us_in(self) -> Option<Self> {
+        if self.run("true").status.success() {
+            return Some(self);
+        }
+        left_out(&format!("sshd lets nobody in: {}", sshd_log(self.dir.path())));
+        None
     }
 
     fn path(&self, name: &str) -> PathBuf {
