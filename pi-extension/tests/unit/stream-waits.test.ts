@@ -246,6 +246,27 @@ it("a poll with killIf ends what asks for a password, in its time", async () => 
   await pi.shutdown();
 });
 
+// rule: pi.md, Secrets: `timeoutMs` of `bash_stream` goes on while the box is open
+it("the time of a command goes on while a person is asked for a password", async () => {
+  let boxes = 0;
+  const ui = {
+    notify: () => {},
+    setStatus: () => {},
+    // Somebody who types nothing: the box is there until it is closed.
+    custom: (open: (...args: unknown[]) => object) => new Promise((close) => {
+      boxes += 1;
+      open({ requestRender: () => {} }, { fg: (_: string, text: string) => text }, {}, close);
+    }),
+  };
+  const pi = new Pi({}, { mode: "tui", ui });
+  await pi.start();
+  const command = "read -rsp 'Secret: ' s";
+  const timed = { command, stdinMode: "pty", timeoutMs: 5_000, yieldMs: 60_000 };
+  const { status, timedOut } = reportOf(await pi.call("bash_stream", timed));
+  assert.deepEqual([boxes, status, timedOut], [1, "failed", true]);
+  await pi.shutdown();
+});
+
 it("a deaf execd does not keep Esc waiting", async () => {
   const pi = new Pi();
   await pi.start();
