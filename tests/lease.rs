@@ -18,6 +18,8 @@ const LEASE: Duration = Duration::from_secs(1);
 /// Requests whose answers, 4 KB each, are more than the 8 MiB that execd holds and a pipe, by less
 /// than another pipe.
 const PINGS: usize = 2_104;
+/// More requests than may stand in line.
+const IN_LINE: usize = 1_100;
 /// How far apart a client that lives is heard from.
 const BEAT: Duration = Duration::from_millis(50);
 /// What a session's end says of why execd ended.
@@ -146,6 +148,46 @@ fn a_client_that_takes_its_answers_slowly_is_there() {
     drop(stdout);
     execd.wait_exit();
     assert!(lives || !in_time, "{}", execd.stderr());
+}
+
+/// Its blank lines lay in the pipe unread, and it was ended as silent.
+/// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read, what the
+///   client sends is a sign of life where it lies
+#[test]
+fn a_client_that_beats_is_there_also_while_it_is_not_read() {
+    let mut execd = full(LEASE);
+    beats_and_falls_silent(&mut execd);
+}
+
+/// A client that had filled the line of `--jobs` and vanished was there for ever.
+/// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read, what the
+///   client sends is a sign of life where it lies
+#[test]
+fn a_client_whose_requests_stand_in_line_is_there_while_it_beats() {
+    let mut setup = Setup::new(&["--lease", "1", "--jobs", "1"]);
+    setup.command().stderr(Stdio::piped());
+    let mut execd = setup.on(Stdio::piped(), Stdio::null());
+    let stdin = execd.child().stdin.as_mut().expect("a pipe");
+    for id in 0..IN_LINE {
+        let params = json!({"cmd": "sleep 300", "yield_time_ms": 600_000});
+        let request = json!({"id": id, "method": "exec_command", "params": params});
+        writeln!(stdin, "{request}").expect("execd reads, or its pipe has room");
+    }
+    beats_and_falls_silent(&mut execd);
+}
+
+/// A client is there as long as it sends blank lines that execd does not read, and no longer.
+fn beats_and_falls_silent(execd: &mut Host) {
+    let mut stdin = execd.child().stdin.take().expect("a pipe");
+    let in_time = beat_beyond(LEASE, || {
+        // An execd that has ended reads nothing.
+        let _ = writeln!(stdin);
+    });
+    let lives = execd.try_exit().is_none();
+    assert!(lives || !in_time, "{}", execd.stderr());
+    assert_eq!(execd.exit_code(), Some(0));
+    assert_eq!(execd.whole_stderr(), SAID);
+    drop(stdin);
 }
 
 /// An execd that had stood still for the time of the lease ended at once, although its client had

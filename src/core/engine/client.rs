@@ -76,6 +76,8 @@ pub struct Client {
     pub stopped: bool,
     /// The client has taken output while its input was not read, since that was last asked.
     pub took_while_stopped: bool,
+    /// What lay unread in its input when that was last looked at, while it is not read.
+    unread: Option<usize>,
     /// The client is attached to a session whose output it has not been sent, for want of room.
     pub lags: bool,
     /// How many bytes of requests are read in one turn.
@@ -128,6 +130,7 @@ impl Client {
             crowded: false,
             stopped: false,
             took_while_stopped: false,
+            unread: None,
             lags: false,
             read_turn_bytes: REQUEST_READ_TURN_BYTES,
             write_turn_bytes: REPLY_WRITE_TURN_BYTES,

@@ -115,14 +115,15 @@ impl<F: Families> Engine<F> {
     }
 
     /// Nothing came for the time of --lease. After the end of stdin nothing can. While stdin is
-    /// not read we would not know: then a client that has taken output meanwhile is there.
+    /// not read, a client that has taken output meanwhile, or has sent what lies unread, is there.
     pub(crate) fn silence_is_over(&mut self) {
         let cx = &mut self.cx;
         let stdin = &mut cx.clients.stdin;
         let Some(ms) = cx.config.lease_ms.filter(|_| !stdin.input_ended) else { return };
         let took = std::mem::take(&mut stdin.took_while_stopped);
-        let moves = if stdin.stopped { stdin.output_ready } else { stdin.input_ready };
-        let again_ns = if stdin.is_held() || took {
+        let readable = stdin.input_ready && !stdin.is_held();
+        let moves = if stdin.stopped { stdin.output_ready } else { readable };
+        let again_ns = if stdin.has_sent() || took {
             ms * NS_PER_MS
         } else if moves {
             // execd itself stood still: what came meanwhile is read in this turn, what there is

@@ -322,6 +322,9 @@ impl<F: Families> Engine<F> {
     }
 
     fn arm(&mut self) {
+        if self.cx.config.lease_ms.is_some() {
+            self.cx.clients.stdin.note_unread();
+        }
         if let Some(codec) = &self.cx.clients.stdin.codec {
             self.cx.deadlines.set(Owner::Codec, codec.due_ns());
         }

@@ -9,6 +9,7 @@ use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::sorted::{SortedMap, SortedSet};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
+use crate::sys::io;
 use crate::sys::proc::Target;
 use crate::sys::proc_work;
 use crate::sys::tree::{self, Orphans};
@@ -207,7 +208,7 @@ impl Session {
     /// Whether nobody but a client's next request gives the session input: all that was given has
     /// been taken, nobody is attached, and its program runs.
     fn is_only_ours(&self) -> bool {
-        let unread = || self.input.fd().filter(|_| !self.facts.tty).map_or(0, doing::unread);
+        let unread = || self.input.fd().filter(|_| !self.facts.tty).map_or(0, io::unread);
         let taken = self.input.backlog_bytes() == 0 && !self.input.wants_feeding();
         taken && self.viewers.is_empty() && self.start.fd().is_none() && unread() == 0
     }

@@ -67,14 +67,6 @@ pub fn modes(master: RawFd) -> Option<Modes> {
     })
 }
 
-/// Bytes of input in a pipe that nobody has read yet.
-pub fn unread(fd: RawFd) -> usize {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: FIONREAD writes one int.
-    let asked = done(unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) });
-    asked.ok().and_then(|()| usize::try_from(bytes).ok()).unwrap_or(0)
-}
-
 /// What a member of a session is at. None: it has ended. `threads_matter`: false for one of whom
 /// only the CPU time is wanted.
 pub fn process(
@@ -385,7 +377,7 @@ mod tests {
     use super::*;
     use crate::limits::NS_PER_S;
     use crate::sys::keeper_calls::testing::Spawned;
-    use crate::sys::{host, poll};
+    use crate::sys::{host, io, poll};
 
     #[test]
     fn a_line_about_a_call_is_taken_apart() {
@@ -455,9 +447,9 @@ mod tests {
         let pipes: SortedSet<u64> = inode.into_iter().collect();
         assert!(reaches_into(host::pid(), &pipes, &Ours::default()));
         assert!(!reaches_into(host::pid(), &SortedSet::new(), &Ours::default()));
-        assert_eq!(unread(fd), 0);
+        assert_eq!(io::unread(fd), 0);
         crate::sys::io::write(std::os::fd::AsRawFd::as_raw_fd(&write_end), b"abc");
-        assert_eq!(unread(fd), 3);
+        assert_eq!(io::unread(fd), 3);
         let bits = [5_u64];
         let seeing = Seeing { pid: host::pid(), own: false, all: &tree, ours: &stdin };
         if let Some(set) = seeing.set(bits.as_ptr() as u64, 3) {

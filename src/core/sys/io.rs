@@ -134,6 +134,14 @@ pub(super) fn owned(fd: i32) -> Result<OwnedFd, i32> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Bytes of input in a pipe that nobody has read yet.
+pub fn unread(fd: RawFd) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int.
+    let asked = done(unsafe { libc::ioctl(fd, libc::FIONREAD, &raw mut bytes) });
+    asked.ok().and_then(|()| usize::try_from(bytes).ok()).unwrap_or(0)
+}
+
 /// A pipe, both ends close-on-exec and blocking: (read end, write end), or an errno.
 pub fn pipe() -> Result<(OwnedFd, OwnedFd), i32> {
     let mut ends = [0; 2];

@@ -13,6 +13,9 @@ use super::poll::{self, Watch};
 use super::socket;
 use crate::limits::NS_PER_MS;
 
+/// What the kernel gives a pipe at a time.
+const PIPE_PAGE_BYTES: usize = 4096;
+
 /// How a descriptor is moved without blocking.
 #[derive(Debug)]
 enum Way {
@@ -143,6 +146,20 @@ impl Channel {
     pub fn always_ready(&mut self) {
         self.give_back();
         self.way = Way::Always;
+    }
+
+    /// How many bytes lie in it that nobody has read; 0 where that cannot be told.
+    pub fn unread(&self) -> usize {
+        io::unread(self.fd)
+    }
+
+    /// Whether who writes to it may find no room while so much lies in it. A pipe is full with
+    /// half its bytes at worst, for two writes share a page only where both fit; of all else it
+    /// cannot be told.
+    pub fn may_be_full(&self, unread: usize) -> bool {
+        // SAFETY: fcntl with integer arguments.
+        let room = unsafe { libc::fcntl(self.fd, libc::F_GETPIPE_SZ) };
+        usize::try_from(room).map_or(unread > 0, |room| unread + PIPE_PAGE_BYTES >= room / 2)
     }
 
     /// Whether this is a terminal.

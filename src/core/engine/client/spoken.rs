@@ -5,6 +5,21 @@ use crate::engine::codec::Asked;
 use crate::wire::{self, RequestId};
 
 impl Client {
+    /// Notes what lies unread in its input, once its input is not read any more.
+    pub fn note_unread(&mut self) {
+        let is_read = !self.stopped && !self.is_held();
+        self.unread = self.unread.or_else(|| Some(self.input.unread())).filter(|_| !is_read);
+    }
+
+    /// Whether it has sent something that is not read yet, since that was last asked. Who may
+    /// have no room to send more counts as one who has, where its requests in line are what
+    /// execd waits for.
+    pub fn has_sent(&mut self) -> bool {
+        let unread = self.input.unread();
+        let grew = self.unread.replace(unread).is_some_and(|before| before < unread);
+        grew || (!self.stopped && self.is_held() && self.input.may_be_full(unread))
+    }
+
     /// A reply in execd's own protocol stands in the buffer behind `before`.
     #[inline(never)]
     pub(super) fn replied(&mut self, id: &RequestId, before: usize) {
