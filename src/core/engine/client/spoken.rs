@@ -8,7 +8,10 @@ impl Client {
     /// Notes what lies unread in its input, once its input is not read any more.
     pub fn note_unread(&mut self) {
         let is_read = !self.stopped && !self.is_held();
-        self.unread = self.unread.or_else(|| Some(self.input.unread())).filter(|_| !is_read);
+        self.unread = self.unread.filter(|_| !is_read);
+        if !is_read && self.unread.is_none() {
+            self.unread = Some(self.input.unread());
+        }
     }
 
     /// Whether it has sent something that is not read yet, since that was last asked. Who may
