@@ -310,7 +310,8 @@ fn check_ids(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
     };
     let Some(Int(id)) = ids.into_iter().find(|id| id.0 < 0) else { return Ok(()) };
     let error = RpcError::failed(Reason::UnknownSession, format!("{says}: {id}"));
-    Err(error.with("param", path.into()))
+    // Of one session it is told as of a positive number that is none.
+    Err(if kind == Kind::Sessions { error.with("param", path.into()) } else { error })
 }
 
 fn no_nul(path: &str, text: &str, what: &str) -> Result<(), RpcError> {
