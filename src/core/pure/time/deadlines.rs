@@ -69,39 +69,9 @@ impl<O: Ord + Copy> Default for Deadlines<O> {
     }
 }
 
-/// The time of a turn, whose events were collected just before the clock said `clock_ns`;
-/// `was_ns` is the time of the turn before, `unfired_ns` what the timer was armed to, where the
-/// events say that it had not fired yet. All are CLOCK_MONOTONIC nanoseconds.
-///
-/// A process may be stopped, or lose its CPU, between the end of the wait and the look at the
-/// clock. A deadline that passes meanwhile belongs to the next turn, whose events have all that
-/// came before it: output that came in time must not be overtaken by its deadline.
-pub fn turn_ns(was_ns: u64, clock_ns: u64, unfired_ns: Option<u64>) -> u64 {
-    let before = unfired_ns.map_or(u64::MAX, |due| due.saturating_sub(1));
-    clock_ns.min(before).max(was_ns)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A match that came in time was told as a deadline once in seven runs beside a build: execd
-    /// was stopped after its wait had collected the events, and before it looked at the clock.
-    #[test]
-    fn a_deadline_is_due_in_the_turn_that_its_timer_fired_for() {
-        for (was_ns, clock_ns, unfired_ns, then) in [
-            (10, 20, None, 20),
-            (10, 20, Some(30), 20),
-            (10, 30, Some(30), 29),
-            (10, 900, Some(30), 29),
-            // What was due in the turn before is due at once.
-            (10, 20, Some(5), 10),
-            (10, 20, Some(10), 10),
-            (0, 20, Some(0), 0),
-        ] {
-            assert_eq!(turn_ns(was_ns, clock_ns, unfired_ns), then, "{clock_ns} {unfired_ns:?}");
-        }
-    }
     use crate::pure::tests_random::Random;
 
     /// rule: architecture.md, A session: One timer, armed for the earliest deadline
