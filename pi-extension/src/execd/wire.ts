@@ -334,7 +334,7 @@ export interface MethodParams {
     events?: boolean;
     /** "compact": the header, or the text, has only lines that tell something; default "full" */
     header?: "full" | "compact";
-    /** the session to end; an unknown one answers {found: false} */
+    /** the session to end; an unknown one answers {found: false}, a negative one an error */
     session_id: number;
     /** a name, with or without SIG, in any case, or a number; default SIGTERM */
     signal?: string | number;
