@@ -3,11 +3,10 @@
 
 use std::fmt::Write as _;
 
-use sha2::{Digest, Sha256};
-
 use super::agent_dir::add_prompt;
 use crate::engine::launch::LaunchSpec;
 use crate::limits::{AGENT_PROMPT_ARG_BYTES, AGENT_PROMPT_HASH_BYTES};
+use crate::pure::sha256::sha256;
 use crate::sys::errno::errno_text;
 use crate::sys::memory_file::MemoryFile;
 use crate::sys::proc_view;
@@ -40,11 +39,13 @@ pub fn add(launch: &mut LaunchSpec, prompt: String) -> Result<Option<MemoryFile>
 
 /// What a text is known by: the beginning of its SHA-256.
 fn known_by(text: &str) -> String {
-    let hash = Sha256::digest(text.as_bytes());
-    hash.iter().take(AGENT_PROMPT_HASH_BYTES).fold(String::new(), |mut name, byte| {
-        let _ = write!(name, "{byte:02x}");
-        name
-    })
+    sha256(text.as_bytes()).iter().take(AGENT_PROMPT_HASH_BYTES).fold(
+        String::new(),
+        |mut name, byte| {
+            let _ = write!(name, "{byte:02x}");
+            name
+        },
+    )
 }
 
 #[cfg(test)]
