@@ -10,7 +10,6 @@ pub mod ledger;
 pub mod net;
 pub mod order;
 pub mod process;
-pub mod sha256;
 pub mod sorted;
 pub mod terminal;
 #[cfg(test)]

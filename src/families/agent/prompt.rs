@@ -3,10 +3,11 @@
 
 use std::fmt::Write as _;
 
+use hmac_sha256::Hash;
+
 use super::agent_dir::add_prompt;
 use crate::engine::launch::LaunchSpec;
 use crate::limits::{AGENT_PROMPT_ARG_BYTES, AGENT_PROMPT_HASH_BYTES};
-use crate::pure::sha256::sha256;
 use crate::sys::errno::errno_text;
 use crate::sys::memory_file::MemoryFile;
 use crate::sys::proc_view;
@@ -39,7 +40,7 @@ pub fn add(launch: &mut LaunchSpec, prompt: String) -> Result<Option<MemoryFile>
 
 /// What a text is known by: the beginning of its SHA-256.
 fn known_by(text: &str) -> String {
-    sha256(text.as_bytes()).iter().take(AGENT_PROMPT_HASH_BYTES).fold(
+    Hash::hash(text.as_bytes()).iter().take(AGENT_PROMPT_HASH_BYTES).fold(
         String::new(),
         |mut name, byte| {
             let _ = write!(name, "{byte:02x}");
