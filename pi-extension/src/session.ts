@@ -145,7 +145,7 @@ export class PiSession implements FamilyContext {
     const news = this.settings.complaints.filter((text) => !saidOfSettings.has(text));
     for (const text of news) {
       saidOfSettings.add(text);
-      this.ui.complain(text);
+      this.ui.warn(text);
     }
   }
 
@@ -172,7 +172,9 @@ export class PiSession implements FamilyContext {
       const instead = this.#registry.registered.flatMap(({ replacesBash }) => replacesBash ?? []);
       for (const text of gateNotices(this.host, instead)) this.ui.warn(text);
     } catch (error) {
-      if (!this.execd.isClosed) this.ui.warn(`pi keeps its own bash: ${messageOf(error)}`);
+      if (this.execd.isClosed) return;
+      const kept = this.execd.isRemote ? "" : "pi keeps its own bash: ";
+      this.ui.warn(`${kept}${messageOf(error)}`);
     }
   }
 
@@ -332,7 +334,7 @@ export class PiSession implements FamilyContext {
     const logs = resolveNoLog() ? ["--no-log"]
       : this.#lastingAskedFor.flatMap((one) => one.flags(isRemote));
     // The variable stands behind the settings' flag, so that it wins.
-    const complain = (text: string) => this.ui.complain(text);
+    const complain = (text: string) => this.ui.warn(text);
     return [...logs, ...logKeepFlags(complain, keptOtherwise(logs, isRemote))];
   }
 

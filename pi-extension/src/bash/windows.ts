@@ -85,8 +85,6 @@ export class Windows implements BackgroundListener, Source {
       if (told.has(text) && (type === "info" || reason !== "reload")) continue;
       told.add(text);
       this.#say(text, type);
-      // Without a user interface stderr is where people look.
-      if (this.#context.ui.isSilent && type !== "info") console.error(`pi-execd: ${text}`);
     }
   }
 

@@ -55,11 +55,6 @@ export class Ui {
     this.#status = undefined;
   }
 
-  /** Whether nobody sees a notice: pi runs without a user interface. */
-  get isSilent(): boolean {
-    return this.#isSilent;
-  }
-
   /** Clears what is shown and forgets the context, which goes stale with its session. */
   detach(): void {
     this.#tick(false);
@@ -74,16 +69,11 @@ export class Ui {
     this.say(message, "warning");
   }
 
-  /** A warning about a setting; without a user interface stderr is where people look. */
-  complain(message: string): void {
-    this.warn(message);
-    if (this.#isSilent) console.error(`execd: ${oneLine(message, NOTICE_CELLS)}`);
-  }
-
-  /** A notice. */
+  /** A notice. Without a user interface stderr is where people look for what is wrong. */
   say(message: string, type: "info" | "warning" | "error"): void {
     const text = `${SPEAKER}: ${oneLine(message, NOTICE_CELLS)}`;
     this.#guarded((ui) => ui.notify(text, type));
+    if (this.#isSilent && type !== "info") console.error(text);
   }
 
   /** A status in the footer; undefined takes it away. */

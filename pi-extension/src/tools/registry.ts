@@ -92,6 +92,8 @@ export class Registry {
     this.#later = taken.filter((family) => this.#mustWait(family));
     this.#registered = taken.filter((family) => !this.#later.includes(family))
       .filter((family) => this.#register(family));
+    // What is meant for another machine must not run on this one while that is slow, or is down.
+    if (this.#context.execd.isRemote) this.#takeBashAway();
     return this.#registered.length + this.#later.length > 0;
   }
 
@@ -102,7 +104,7 @@ export class Registry {
   onExecd(): void {
     const later = this.#later.splice(0).filter((family) => this.#register(family));
     this.#registered.push(...later);
-    if (!this.#context.settings.keepsBash) this.#takeBashAway();
+    this.#takeBashAway();
   }
 
   /**
@@ -169,7 +171,8 @@ export class Registry {
    * may have left that out, and another extension's bash (a sandbox, say) is not pi's.
    */
   #takeBashAway(): void {
-    const { host } = this.#context;
+    const { host, settings } = this.#context;
+    if (settings.keepsBash) return;
     const inItsPlace = this.#registered.flatMap(({ replacesBash }) => replacesBash ?? []);
     if (inItsPlace.length === 0) return;
     const active = host.getActiveTools();
