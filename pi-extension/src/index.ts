@@ -47,6 +47,7 @@ export default function piExecd(pi: ExtensionAPI): void {
     session.steering.onMessageStart(event.message.role, ctx);
     session.inbox.onMessageStart(event.message);
   });
+  host.on("tool_result", (event) => session.failures.onResult(event));
   host.on("tool_execution_end", (event) => {
     session.wakes.onToolEnd(event.toolCallId, event.isError);
     session.inbox.onToolEnd();

@@ -29,6 +29,7 @@ import { BY_USER, type LeftEvent, Wakes } from "./pi/wakes.ts";
 import { PI_QUIT } from "./text/events.ts";
 import { WAKE_MARK, countOf } from "./text/session.ts";
 import { isObject, messageOf } from "./text/values.ts";
+import { Failures } from "./tools/failures.ts";
 import type { Family, FamilyContext, Lasting, MakeFamily } from "./tools/family.ts";
 import { Registry } from "./tools/registry.ts";
 
@@ -72,6 +73,7 @@ export class PiSession implements FamilyContext {
   readonly inbox: Inbox;
   readonly wakes: Wakes;
   readonly secondEsc = new SecondEsc(this);
+  readonly failures = new Failures();
   readonly #families: Family[];
   readonly #registry: Registry;
   readonly #mending = new Mending(this);
@@ -302,7 +304,8 @@ export class PiSession implements FamilyContext {
 
   /** Asks execd what the sessions are doing. */
   async #look(): Promise<void> {
-    for (const { id, seen, states } of (await roster(this)).rows) {
+    for (const { id, seen, states, logPath } of (await roster(this)).rows) {
+      this.sessions.noteLog(id, logPath);
       this.sessions.noteState(id, typeof seen.name === "string" ? seen.name : undefined,
         states.filter((state) => state !== WAKE_MARK));
     }

@@ -49,11 +49,12 @@ export function result(view: ResultView, isFramed = false): RenderResult {
   };
 }
 
-/** Takes a view and gives one that shows thrown errors too, of which pi keeps the message only. */
+/** Takes a view and gives one that shows thrown errors too, whose message says all. */
 export function orError(view: ResultView): ResultView {
   return (outcome) => {
     const { details, text, context, expanded } = outcome;
-    if (!context.isError || Object.keys(details).length > 0) return view(outcome);
+    const isThrown = details.status === "error" || Object.keys(details).length === 0;
+    if (!context.isError || !isThrown) return view(outcome);
     const limit = expanded ? undefined : ERROR_LINES;
     return { body: { text: forPeople(text), tone: "error", keep: "start", limit } };
   };

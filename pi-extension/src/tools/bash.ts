@@ -17,9 +17,10 @@ import { given } from "../text/values.ts";
 import { bashText, pollSeconds, tmuxText } from "./bash-texts.ts";
 import type { ToolContext } from "./context.ts";
 import type { Family, FamilyContext } from "./family.ts";
+import { CommandFailed, withShown } from "./failures.ts";
 import { Passwords } from "./passwords.ts";
 import { type Params, type Tool, answer, definition } from "./tool.ts";
-import { update } from "./updates.ts";
+import { type News, update } from "./updates.ts";
 import { BASH_WORDS } from "./words.ts";
 
 export function bash(context: FamilyContext): Family {
@@ -80,8 +81,10 @@ function runBash(
     const asked = bashParams(windows, params);
     const asking = new Passwords(context, call, signal, asked.timeoutAction !== "kill");
     let sessionId: number | undefined;
+    let shown: News | undefined;
     // The row begins to count the seconds, as that of pi's own bash does, once the session is known.
-    const stopExpecting = context.sessions.expect(params.command, ({ session_id }) => {
+    const stopExpecting = context.sessions.expect(params.command, ({ session_id, log_path }) => {
+      shown = { ...given({ log_path }), ...shown };
       if (sessionId === undefined) update(call, "", { session_id });
       sessionId = session_id;
     });
@@ -90,6 +93,7 @@ function runBash(
       const { session_id, tail = "", truncation, log_path: path } = note as Partial<Progress>;
       sessionId = session_id ?? sessionId;
       const cut = outputDetails(truncation, truncation?.truncated ? path : undefined);
+      shown = { ...shown, output: tail, ...given({ log_path: path, far: (note as Far).far }) };
       // execd paces these notifications as the settings say.
       update(call, tail, { ...given({ session_id: sessionId }), ...cut });
     };
@@ -101,6 +105,8 @@ function runBash(
       const reply = await context.request("bash", request, { ...asking.options, onNotification });
       const text = await withPassword(reply, asking);
       return bashAnswer(windows, params, call, { ...reply, text });
+    } catch (error) {
+      throw withShown(error, shown);
     } finally {
       stopExpecting();
       await asking.end();
@@ -156,7 +162,12 @@ function bashAnswer(
       ...(!goesOn && { ended: true as const }),
     });
   }
-  if (reply.is_error) throw new Error(reply.text);
+  if (reply.is_error) {
+    const { exit_code, signal, killed_by } = reply;
+    const left = goesOn ? { window, name } : {};
+    const facts = { status, running: goesOn, ...given({ exit_code, signal, killed_by, ...left }) };
+    throw new CommandFailed(reply.text, facts);
+  }
   const shown = config.alwaysShowOutputFilePath || truncation?.truncated ? logPath : undefined;
   const text = endsWithRun && isNotAwaited(asked) ? withoutPromise(reply.text) : reply.text;
   return answer(text, {

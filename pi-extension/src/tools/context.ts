@@ -14,6 +14,7 @@ import type { Settings } from "../pi/settings.ts";
 import type { Steering } from "../pi/steering.ts";
 import type { Ui } from "../pi/ui.ts";
 import type { Wakes } from "../pi/wakes.ts";
+import type { Failures } from "./failures.ts";
 
 export interface ToolContext {
   /** pi itself: its settings, the bus of events between extensions. */
@@ -34,6 +35,8 @@ export interface ToolContext {
   readonly wakes: Wakes;
   /** Notices to people. */
   readonly ui: Ui;
+  /** The details of calls that have failed. */
+  readonly failures: Failures;
   /**
    * Sends a request whose result is an object of fields; execd is started if need be. The params are
    * a call's, which were held against the tool's schema and not against the types of the wire.

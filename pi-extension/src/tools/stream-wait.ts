@@ -2,10 +2,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { throwIfCancelled } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";
+import type { RunningSession } from "../execd/sessions.ts";
 import type { ChunkNote, PasswordAsked, StreamReport } from "../execd/wire-results.ts";
 import type { Call } from "../pi/host.ts";
 import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
+import { withShown } from "./failures.ts";
 import { LiveTail } from "./live-tail.ts";
 import { Passwords } from "./passwords.ts";
 import { type Params } from "./tool.ts";
@@ -55,7 +57,9 @@ export async function runStreamWait(
   let liveEnded: true | undefined;
   const startedMs = performance.now();
   let sessionId = typeof params.sessionId === "number" ? params.sessionId : undefined;
+  let session: RunningSession | undefined;
   const show = (id = sessionId) => {
+    session = id === undefined ? undefined : context.sessions.get(id) ?? session;
     const ended = given({ liveEnded });
     updates?.show(() => ({ ...sessionFields(context, id), output: live.text, ...ended }));
   };
@@ -95,6 +99,9 @@ export async function runStreamWait(
       ...(method === "bash_stream" && { waitedMs }),
       ...(watch.signal.aborted && { interrupted: true }),
     };
+  } catch (error) {
+    // execd may have told of the log after the last update.
+    throw withShown(error, { ...given({ logPath: session?.log_path }), ...updates?.shown });
   } finally {
     await asking.end();
     watch.stop();

@@ -1,12 +1,12 @@
-/** What the tools of all families are made of, and what becomes of a call that fails. */
+/** What the tools of all families are made of. */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
-import { type Client, ClientClosed, NotSent } from "../execd/client.ts";
-import { DaemonGone, NoAnswer, RpcError } from "../execd/daemon.ts";
+import { NoAnswer } from "../execd/daemon.ts";
 import type { Call, HostContext, ToolResult } from "../pi/host.ts";
 import type { ToolRenderers } from "../render/row.ts";
-import { isObject, messageOf } from "../text/values.ts";
-import { checked, ownNames, prepared } from "./coerce.ts";
+import { given, isObject } from "../text/values.ts";
+import { checked, coerce, ownNames, prepared } from "./coerce.ts";
 import type { ToolContext } from "./context.ts";
+import { CommandFailed, failureText } from "./failures.ts";
 import type { ToolSchema } from "./schema.ts";
 import { stateOf } from "./state.ts";
 import type { FamilyWords } from "./words.ts";
@@ -43,7 +43,12 @@ export function definition(context: ToolContext, words: FamilyWords, tool: Tool)
     prepareArguments: (args) => prepared(text.parameters, args),
     execute: (toolCallId, args, signal, onUpdate, ctx) => {
       const call = { toolCallId, signal, onUpdate, ctx: (ctx ?? {}) as HostContext };
-      return answered(context.execd, words, async () => {
+      const onFailure = (error: unknown) => {
+        const about = sessionOf(context, coerce(text.parameters, args));
+        const details = failedDetails(error, about);
+        context.failures.note(toolCallId, { ...details, ...stateOf(name, details) });
+      };
+      return answered(context, words, onFailure, async () => {
         const params = checked(name, text.parameters, args);
         const { content, details } = await execute(context, params, call);
         return { content, details: { ...details, ...stateOf(name, details) } };
@@ -64,13 +69,27 @@ function inOwnNames(schema: ToolSchema, renderers: ToolRenderers): ToolRenderers
   };
 }
 
+/** What the details of a failed call say of the session that it was about; nothing where it was none. */
+function sessionOf({ sessions }: ToolContext, { session_id, sessionId }: Params): object {
+  const id = session_id ?? sessionId;
+  const running = Number.isSafeInteger(id) && sessions.get(Number(id)) !== undefined;
+  return { ...given({ session_id, sessionId }), running };
+}
+
+/** What a call whose cancel nobody has answered has started may run. */
+function failedDetails(error: unknown, about: object): object {
+  if (error instanceof CommandFailed) return error.details;
+  return { status: "error", ...about, ...(error instanceof NoAnswer && { running: true }) };
+}
+
 /**
  * Runs one call. A failure becomes one clear error for the model; the first answer after a restart
  * of execd says that earlier sessions are gone.
  */
 async function answered(
-  execd: Pick<Client, "takeRestartNote">,
+  { execd }: Pick<ToolContext, "execd">,
   words: FamilyWords,
+  onFailure: (error: unknown) => void,
   call: () => Promise<ToolResult>,
 ): Promise<ToolResult> {
   try {
@@ -78,6 +97,7 @@ async function answered(
     const note = execd.takeRestartNote();
     return note === undefined ? result : withNote(result, note);
   } catch (error) {
+    onFailure(error);
     const note = execd.takeRestartNote();
     const message = failureText(error, words);
     throw new Error(note === undefined ? message : `${message} (${note})`, { cause: error });
@@ -87,18 +107,6 @@ async function answered(
 function withNote(result: ToolResult, note: string): ToolResult {
   const { content, details } = prefixed(result, `[${note}]\n`);
   return { content, details: { ...details, restart_note: note } };
-}
-
-function failureText(error: unknown, words: FamilyWords): string {
-  const { shuttingDown } = words;
-  if (error instanceof ClientClosed) return shuttingDown;
-  if (error instanceof NotSent) return words.notSent;
-  if (error instanceof RpcError && error.reason === "shutting_down") return shuttingDown;
-  if (error instanceof DaemonGone) {
-    return `${error.message}. Its sessions are gone; the next call starts a fresh execd.`;
-  }
-  if (error instanceof NoAnswer) return `${error.message}. ${words.noAnswer}`;
-  return messageOf(error);
 }
 
 /** Takes the text for the model and the fields for all others, and gives the result for pi. */

@@ -37,6 +37,7 @@ export class Updates {
   readonly #startedMs = performance.now();
   #newest: (() => News) | undefined;
   #told: string | undefined;
+  #shown: News | undefined;
   #sent = 0;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -46,6 +47,11 @@ export class Updates {
     this.#onUpdate = onUpdate;
     this.#pace = pace;
     this.#known = known;
+  }
+
+  /** What pi was shown last; undefined where it was shown nothing yet. */
+  get shown(): News | undefined {
+    return this.#shown;
   }
 
   /** There are news: `news` is called when they are told, unless newer ones have come by then. */
@@ -88,6 +94,7 @@ export class Updates {
     const state = JSON.stringify([output, details]);
     if (state === this.#told) return;
     this.#told = state;
+    this.#shown = { ...details, output };
     this.#sent += 1;
     update({ onUpdate: this.#onUpdate }, output, { ...details, output_at: [0, output.length] });
   }

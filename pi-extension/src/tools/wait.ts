@@ -6,6 +6,7 @@ import { forPeople } from "../text/session.ts";
 import type { ToolContext } from "./context.ts";
 import { asModelsRead, besides, ownEnd } from "./ends.ts";
 import { afterEsc } from "./esc.ts";
+import { withShown } from "./failures.ts";
 import { outputAnswer } from "./tool.ts";
 import { type News, Updates, paceOf } from "./updates.ts";
 
@@ -47,6 +48,8 @@ export async function runWait(
     const of = first.session_id === undefined ? params : { ...params, session_id: first.session_id };
     const result = waitAnswer(context, call.toolCallId, of, reply, said);
     return afterEsc(context, call, [reply], result);
+  } catch (error) {
+    throw withShown(error, updates?.shown);
   } finally {
     watch.stop();
     updates?.stop();

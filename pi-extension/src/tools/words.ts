@@ -7,6 +7,8 @@ export interface FamilyWords {
   notSent: string;
   /** What may have become of a call whose cancel is not answered, and where to look. */
   noAnswer: string;
+  /** What is wrong stands below the output, as pi's own bash has it: its rows show the end. */
+  outputFirst?: true;
 }
 
 const NOT_SENT = "cancelled before execd was asked for anything: nothing was done";
@@ -27,6 +29,7 @@ export const STREAM_WORDS: FamilyWords = {
 
 export const BASH_WORDS: FamilyWords = {
   shuttingDown: "bash: shutting down",
+  outputFirst: true,
   // pi's own bash says it in these words.
   notSent: "Command aborted",
   noAnswer: "As soon as it goes on, it ends a command in the foreground; tmux list then shows those "

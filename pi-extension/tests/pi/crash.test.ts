@@ -5,11 +5,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { startJson } from "./lib/json.ts";
-import { call, exec, turn } from "./lib/model.ts";
+import { bash } from "./lib/bash.ts";
+import { call, exec, newest, turn } from "./lib/model.ts";
 import { processesLike, processesOf, waitNone, waitNoneLike, waitProcess }
   from "./lib/processes.ts";
 import { Rpc } from "./lib/rpc.ts";
 import { scratch } from "./lib/scratch.ts";
+import { STREAM, bash as bashStream } from "./lib/stream.ts";
+import { Tui } from "./lib/tui.ts";
 import { until } from "./lib/waiting.ts";
 
 const EXECD = /\/execd\b/;
@@ -106,4 +109,34 @@ test("execd killed: the call fails with one message, the next one works and says
   await rpc.status("unified-exec.sessions", /^execd: 1 session running\b/);
   assert.equal((await rpc.quit()).code, 0);
   assert.deepEqual(processesOf(place.tag), []);
+});
+
+// The row showed what had come, and then one sentence in its place; the model learnt neither that
+// there had been output nor where all of it lies.
+// rule: pi.md, The extension: execd dies during a call: what the call had shown stays, with the log's path
+test("execd killed in the middle of a call: its output so far and its log are not lost", async (t) => {
+  const line = "seq 3; printf '\\033[31mhalf'; exec sleep 7313";
+  const calls = [
+    { args: [], call: exec(line, { yield_time_ms: 30_000 }) },
+    { args: STREAM, call: bashStream(line, { yieldMs: 30_000 }) },
+    { args: ["--exec-tools", "bash"], call: bash(line) },
+  ];
+  for (const { args, call } of calls) {
+    const place = scratch(t);
+    const tui = await Tui.start(place, { args, script: [turn("Go.", call), turn("Lost.")] });
+    await tui.submit("go");
+    await tui.waitScreen(/^ *3\n *half\n/m);
+    // execd tells of the log a moment after the start.
+    await tui.waitScreen(args === STREAM ? /elapsed \d+\.\ds/ : /log: |Elapsed [1-9]/);
+    for (const one of processesLike(place.tag, EXECD)) process.kill(one.pid, "SIGKILL");
+    const screen = await tui.waitScreen(/Lost\./);
+    assert.match(screen, /^ *3\n *half\n/m);
+    assert.match(screen, /^ *execd was killed by SIGKILL\. Its sessions are gone; the next call/m);
+    const { text, isError } = newest(place.requests().at(-1));
+    assert.ok(isError);
+    const [said = "", shown] = args[1] === "bash" ? text.split("\n\n").reverse() : text.split("\n---\n");
+    assert.equal(shown, "1\n2\n3\nhalf");
+    assert.match(said, /^execd was killed by SIGKILL\. Its sessions are gone; the next call starts/);
+    if (args !== STREAM) assert.match(said, /\nlog_path: \/\S+\.log$/);
+  }
 });

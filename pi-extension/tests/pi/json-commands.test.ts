@@ -5,12 +5,14 @@ import assert from "node:assert/strict";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { BASH, bash, tmux } from "./lib/bash.ts";
 import type { ToolEnd } from "./lib/events.ts";
 import { runJson } from "./lib/json.ts";
-import { call, exec, newest, turn } from "./lib/model.ts";
+import { call, exec, newest, stdin, turn } from "./lib/model.ts";
 import { processesOf } from "./lib/processes.ts";
 import { headerOf, outputOf } from "./lib/results.ts";
 import { scratch } from "./lib/scratch.ts";
+import { STREAM, on } from "./lib/stream.ts";
 
 const UNIFIED_TOOLS = [
   "exec_command",
@@ -245,4 +247,41 @@ test("sessions end with pi; what was detached on purpose is left alone", async (
   // pi's exit means that they are gone: nothing is waited for here.
   const left = processesOf(place.tag).map((one) => one.command);
   assert.deepEqual(left, ["sleep 7112"]);
+});
+
+// pi kept the message of an error alone, and gave it no details.
+// rule: pi.md, The tools: details of every result have operation, status and running, of errors too
+test("a call that fails has details: what was called, that it failed, whether its session runs", async (t) => {
+  const run = await runJson(scratch(t), {
+    script: [
+      turn("", exec("exec sleep 7330", { yield_time_ms: 250 })),
+      ...[
+        stdin({ chars_b64: "?" }), call("kill_session", { session_id: 1, signal: "NO" }),
+        call("write_stdin", { session_id: 9 }), exec("true", { nonsense: 1 }),
+      ].map((one) => turn("", one)),
+      turn("Done."),
+    ],
+  });
+  const failed = run.toolEnds().filter(({ isError }) => isError).map(({ details }) => details);
+  const ofOne = { status: "error", running: true, session_id: 1 };
+  assert.deepEqual(failed, [
+    { ...ofOne, operation: "write_stdin" },
+    { ...ofOne, operation: "kill_session" },
+    { operation: "write_stdin", status: "error", running: false, session_id: 9 },
+    { operation: "exec_command", status: "error", running: false },
+  ]);
+  const kept = run.events.filter(({ type }) => type === "message_end").map(({ message }) => message)
+    .filter((message) => message?.role === "toolResult" && message.isError === true);
+  assert.deepEqual(kept.map((message) => message?.details), failed, "what pi keeps");
+  const wrong = [turn("", bash("exit 3")), turn("", tmux("peek", { window: "@9" })), turn("Done.")];
+  const bashes = await runJson(scratch(t), { args: BASH, script: wrong });
+  assert.deepEqual(bashes.toolEnds().map(({ details }) => details), [
+    { operation: "bash", status: "failed", running: false, exit_code: 3 },
+    { operation: "tmux", status: "error", running: false },
+  ]);
+  const write = turn("", on("write_stdin", { sessionId: 9, data: "x" }));
+  const streams = await runJson(scratch(t), { args: STREAM, script: [write, turn("Done.")] });
+  assert.deepEqual(streams.toolEnds().map(({ details }) => details), [
+    { operation: "write_stdin", status: "error", running: false, sessionId: 9 },
+  ]);
 });
