@@ -369,6 +369,7 @@ fn settings_come_from_variables_and_flags_win() {
     };
     for (words, name, value, told) in [
         (&[][..], "EXECD_MAX_SESSIONS", "x", "must be a number from 1 to 16384, not \"x\""),
+        (&["mcp"], "EXECD_MAX_SESSIONS", "0", "must be a number from 1 to 16384, not \"0\""),
         (&["run", "true"], "EXECD_NO_LOG", "maybe", "must be 1 or 0, not \"maybe\""),
         (&[], "EXECD_EXIT_AFTER_SILENCE", "soon", "must be a time such as"),
         (&[], "EXECD_JOBS", "65", "must be a number from 1 to 64, not \"65\""),

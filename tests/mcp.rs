@@ -384,6 +384,57 @@ fn structured_content_is_there_only_where_it_is_asked_for() {
     }
 }
 
+/// Results of 50 KiB reached no model whole: Claude Code showed it 2 KB of their beginning, OpenCode
+/// all but the newest lines and the footer.
+/// rule: mcp.md, Tools: A result shows at most 36 KiB and 1,900 lines of output, which hosts hand on
+///   whole; flags set other bounds
+#[test]
+fn results_are_no_longer_than_what_hosts_hand_on() {
+    let narrow = "seq 9000";
+    let wide = "yes 'forty characters of a line of some output' | head -n 1800";
+    let sets = [("unified", "exec_command", "cmd"), ("bash", "bash", "command")];
+    for (set, name, param) in sets {
+        for (flags, most_bytes, most_lines) in
+            [(&[][..], 40_000, 2_000), (&["--max-output-bytes", "5000"], 5_900, 2_000)]
+        {
+            let mut execd = connected(&[&["--tools", set][..], flags].concat(), &json!({}));
+            for command in [narrow, wide] {
+                let said = call(&mut execd, name, &json!({ param: command, "tty": false }));
+                assert!(said.len() <= most_bytes, "{set}, {command}: {} bytes", said.len());
+                assert!(said.len() >= most_bytes / 5, "{set}, {command}: {} bytes", said.len());
+                let lines = said.lines().count();
+                assert!(lines <= most_lines, "{set}, {command}: {lines} lines");
+                let last = if command == narrow { "\n9000\n" } else { "of some output\n" };
+                assert!(said.contains(&format!("{last}\n[Showing ")), "{set}, {command}: {said}");
+            }
+        }
+    }
+    let mut execd = connected(&["--tools", "stream"], &json!({}));
+    let both = format!("{wide}; {wide} >&2");
+    let said = call(&mut execd, "bash_stream", &json!({ "command": both }));
+    assert!((20_000..40_000).contains(&said.len()), "{} bytes", said.len());
+
+    for (flags, wanted) in [
+        (&[][..], "Shows the last 1900 lines or 36 KiB."),
+        (&["--max-output-lines", "70", "--max-output-bytes", "5000"], "last 70 lines or 5 KiB."),
+    ] {
+        let list = connected(flags, &json!({})).result("tools/list", json!({}));
+        let told = list["tools"][0]["description"].as_str().expect("a description");
+        assert!(told.contains(wanted), "{told}");
+    }
+}
+
+/// Gemini CLI offers it in the schema of each tool and hands it on: each such call was refused.
+/// rule: mcp.md, Tools: `wait_for_previous`, a param that Gemini CLI adds to all tools, is ignored
+#[test]
+fn a_param_that_a_host_adds_to_all_tools_is_ignored() {
+    let mut execd = connected(&[], &json!({}));
+    let given = json!({"cmd": "echo hi", "wait_for_previous": true});
+    assert!(call(&mut execd, "exec_command", &given).ends_with("\n---\nhi\n"));
+    let said = call(&mut execd, "list_sessions", &json!({"wait_for_previous": false}));
+    assert!(said.starts_with("unified-exec sessions"), "{said}");
+}
+
 /// rule: mcp.md, Tools: The tools of the stream family and of bash
 #[test]
 fn the_other_sets_of_tools_work_too() {

@@ -71,7 +71,12 @@ impl Command {
     pub fn has_settings(&self) -> bool {
         matches!(
             self,
-            Self::Serve(_) | Self::Run(_) | Self::Agent(_) | Self::AgentHealth(_) | Self::Call(_)
+            Self::Serve(_)
+                | Self::Mcp(_)
+                | Self::Run(_)
+                | Self::Agent(_)
+                | Self::AgentHealth(_)
+                | Self::Call(_)
         )
     }
 }

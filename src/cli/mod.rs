@@ -89,12 +89,15 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     if let Some(pi) = variable("EXECD_PI").filter(|pi: &String| !pi.is_empty()) {
         config.pi = pi;
     }
+    let name = table::first(&arguments);
+    if name == "mcp" {
+        mcp::shorten_texts(&mut config);
+    }
     config.logs.by_path = one_session;
     // Whoever has started such an execd reads its answers.
     config.lenient = one_session;
     let of_variables = settings::from_variables(&mut config, one_session, host::variable);
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
-    let name = table::first(&arguments);
     let before_words = arguments.iter().take_while(|word| *word != "--");
     let json = name == "run" && before_words.into_iter().any(|word| word == "--json");
     let command = match flags::parse(arguments, config) {

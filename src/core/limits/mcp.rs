@@ -16,13 +16,22 @@ pub const MCP_BATCH_MAX: usize = 64;
 pub const MCP_MESSAGE_CHARS: usize = 200;
 /// Answers of cancelled calls that are kept for the next result.
 pub const MCP_LATE_COUNT: usize = 8;
-/// Bytes of their texts, all together.
-pub const MCP_LATE_BYTES: usize = 128 * 1024;
+/// Bytes of their texts, all together: one whole answer, with its header.
+pub const MCP_LATE_BYTES: usize = MCP_TEXT_BYTES + 4 * 1024;
 /// How many lines are kept at most of answers that there was no room for: one of each session.
 pub const MCP_LATE_LINES: usize = 512;
 /// Sessions whose logs a client may be subscribed to, and subscriptions to one log.
 pub const MCP_SUBSCRIPTIONS_MAX: usize = 64;
 /// Sessions that have ended and are still listed as resources.
 pub const MCP_RECENT_COUNT: usize = 64;
-/// Bytes of a log that one reading of its resource gives.
-pub const MCP_READ_BYTES: u64 = 64 * 1024;
+/// Bytes of a log that one reading of its resource gives: what hosts cut is the same there.
+pub const MCP_READ_BYTES: u64 = MCP_TEXT_BYTES as u64;
+/// Bytes of a command's output in one result. Hosts cut a longer result, and not at its beginning:
+/// Codex takes the middle out above 10,000 tokens, which it counts as 40,000 bytes, Gemini CLI above
+/// 40,000 characters; OpenCode keeps the first 50 KiB, and of more than 50,000 characters Claude
+/// Code shows its model the first 2 KB. The rest is for header, footer and events.
+pub const MCP_TEXT_BYTES: usize = 36 * 1024;
+/// Lines of it. OpenCode keeps the first 2,000 of a result.
+pub const MCP_TEXT_LINES: usize = 1_900;
+/// Characters of stdout, and of stderr, in one result of a stream tool: both stand in it.
+pub const MCP_STREAM_CHARS: usize = MCP_TEXT_BYTES / 2;

@@ -161,7 +161,7 @@ pub(super) fn unreadable(uri: &str, error: &RpcError, era: Era) -> RpcError {
 /// The templates of the URIs.
 pub(super) const TEMPLATES: &str = concat!(
     r#"{"resourceTemplates":[{"uriTemplate":"execd://session/{id}/log{?from,to}","name":"log","#,
-    r#""title":"Log of a session","description":"Its output as clean text, 64 KiB at most: from "#,
+    r#""title":"Log of a session","description":"Its output as clean text, 36 KiB at most: from "#,
     r#"byte `from` on (negative: before the end), else the last. _meta has execd/next, the `from` "#,
     r#"of the next part.","mimeType":"text/plain"}]}"#,
 );

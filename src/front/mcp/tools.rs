@@ -10,6 +10,7 @@ use crate::engine::contract::Model;
 use crate::families::Method;
 use crate::front::models;
 use crate::pure::time::rfc3339::parse_utc;
+use crate::session::view::TextLimits;
 use crate::sys::clock;
 use crate::wire::{Kind, Param, RpcError, known_param, quoted};
 
@@ -23,15 +24,19 @@ const WAKES: &str = "on_exit";
 const REPORTS: [&str; 2] = ["pollInterval", "pollLines"];
 /// Actions of tmux that are about such reports.
 const REPORT_ACTIONS: [&str; 3] = ["list-polls", "poll", "unpoll"];
+/// What the table says of how much is shown.
+const SHOWN: &str = "2000 lines or 50 KiB";
+/// The same, with the numbers of the settings.
+const IS_SHOWN: &str = "{{bashContextLines}} lines or {{maxOutputKb}} KiB";
+/// What Gemini CLI adds to the schema of each tool, and hands on: it has heeded it itself.
+const HOSTS_OWN: &str = "wait_for_previous";
 /// What stands in the place of words of the table, besides numbers of the settings.
-const REPLACED: [(&str, &str); 13] = [
+const REPLACED: [(&str, &str); 11] = [
     (" list-polls: those with reports.", ""),
     ("\"list-polls\",", ""),
     (",\"poll\",\"unpoll\"", ""),
     (" poll: reports of its output. unpoll: no more reports.", ""),
     ("{{workdir}}", ""),
-    ("{{bashContextLines}}", "2000"),
-    ("{{maxOutputKb}}", "50"),
     ("{{defaultTimeoutSeconds}}", "30"),
     ("{{maxTimeoutSeconds}}", "60"),
     ("{{defaultTimeoutAction}}", "background"),
@@ -90,6 +95,8 @@ pub struct Settings {
     /// How long bash_stream waits where nothing is said, and how much it shows.
     stream_ms: u64,
     stream_chars: usize,
+    /// How much the others show.
+    text: TextLimits,
     /// Whether there are log files.
     has_logs: bool,
 }
@@ -108,6 +115,7 @@ impl Settings {
             max_poll_ms: of.max_empty_poll_ms,
             stream_ms: of.stream.yield_ms,
             stream_chars: of.stream.max_chars,
+            text: of.text,
             has_logs: !of.logs.off,
         }
     }
@@ -118,7 +126,10 @@ impl Settings {
 
     /// Text with the values of the settings in their places.
     fn filled(&self, mut text: String) -> String {
+        text = text.replace(SHOWN, IS_SHOWN);
         let numbers = [
+            ("{{bashContextLines}}", self.text.max_lines.to_string()),
+            ("{{maxOutputKb}}", self.text.max_bytes.div_ceil(1024).to_string()),
             ("{{maxPollMs}}", self.max_poll_ms.to_string()),
             ("{{yieldMs}}", self.stream_ms.to_string()),
             ("{{chars}}", self.stream_chars.to_string()),
@@ -210,6 +221,9 @@ pub(super) fn params(
         let known = known_param(table, &name);
         let own = known.map_or("", |param| param.name);
         if !shown.iter().any(|(one, _)| *one == own) {
+            if name == HOSTS_OWN {
+                continue;
+            }
             let names: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
             let name = if name.len() <= 80 { &name } else { "what is given" };
             let (tool, names) = (tool.row.name, names.join(", "));
@@ -231,6 +245,13 @@ pub(super) fn params(
             ("header", _) => Value::from("compact"),
             ("events", Kind::Bool) => Value::Bool(tool.row.name != "set_on_exit"),
             ("stream", Kind::Bool) => Value::Bool(progress.is_some()),
+            ("context", _) => {
+                let lines = settings.text.max_lines.to_string();
+                let bytes = settings.text.max_bytes.to_string();
+                let (peek, most) = (",\"peekContextLines\":", ",\"maxOutputBytes\":");
+                let said = ["{\"bashContextLines\":", &lines, peek, &lines, most, &bytes, "}"];
+                value(joined(&said).as_bytes())
+            }
             (name, Kind::Sessions) if !params.contains_key(name) => Value::from("all"),
             _ => continue,
         };
