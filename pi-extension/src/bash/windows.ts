@@ -97,7 +97,7 @@ export class Windows implements BackgroundListener, Source {
     const session = ctx.sessionManager?.getSessionId?.() ?? "";
     if (background && reason === "fork") noteFork(session, background.leftBy);
     this.#scope = scopeOf(ctx);
-    this.#background.tracksLogs = !this.config.preserveOutputFiles;
+    this.#trackLogs();
     this.#background.listen(this);
     execds().add(this.#execdName);
     this.onChange();
@@ -156,12 +156,22 @@ export class Windows implements BackgroundListener, Source {
   }
 
   onNotification(method: string, params: unknown): void {
+    this.#trackLogs();
     this.#background.onNotification(method, params);
   }
 
   /** A reply of execd may name a log. */
   onReply(result: Record<string, unknown>): void {
+    this.#trackLogs();
     this.#background.noteLog(result.log_path ?? result.logPath);
+  }
+
+  /**
+   * Logs are deleted at the end where that is asked for, but not those of another machine: what has
+   * the same path on this one is another file.
+   */
+  #trackLogs(): void {
+    this.#background.tracksLogs = !this.config.preserveOutputFiles && !this.execd.isRemote;
   }
 
   /** execd is gone, with all windows. */

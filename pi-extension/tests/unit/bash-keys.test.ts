@@ -7,7 +7,7 @@ import { it } from "node:test";
 import type { ToolSchema } from "../../src/tools/schema.ts";
 import type { BashPi } from "./bash-lib.ts";
 import { withBash } from "./bash-lib.ts";
-import { type Result, textOf, until } from "./lib.ts";
+import { EXECD, type Result, textOf, until } from "./lib.ts";
 
 /** The text of a call, also where it is an error. */
 async function say(pi: BashPi, tool: string, params: object): Promise<string> {
@@ -311,6 +311,26 @@ it("preserveOutputFiles: true holds against cleaning by age, also that of anothe
     assert.ok(logs().includes(kept ?? ""), "what a pi has preserved stays");
   } finally {
     delete process.env.PI_EXECD_LOG_KEEP_DAYS;
+    rmSync(outputDir, { recursive: true });
+  }
+});
+
+// A log's path was deleted here, also where the log was on another machine.
+// rule: bash.md, tmux-bash.jsonc, key by key: `preserveOutputFiles`
+it("preserveOutputFiles: false deletes no file here for a log on another machine", async () => {
+  const outputDir = mkdtempSync(join(tmpdir(), "execd-far-"));
+  const logs = () => readdirSync(outputDir).filter((name) => name.endsWith(".log")).length;
+  const settings = { outputDir, preserveOutputFiles: false };
+  const call = (pi: BashPi) => pi.call("bash", { command: "seq 1 3000" });
+  try {
+    await withBash(settings, call);
+    assert.equal(logs(), 0, "the end of pi deletes its own");
+    // What is behind a command line may be anywhere.
+    process.env.EXECD_COMMAND = `exec '${EXECD}'`;
+    await withBash(settings, call);
+    assert.equal(logs(), 1);
+  } finally {
+    delete process.env.EXECD_COMMAND;
     rmSync(outputDir, { recursive: true });
   }
 });
