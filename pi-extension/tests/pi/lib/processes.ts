@@ -8,6 +8,12 @@ import { PATIENCE_MS, until } from "./waiting.ts";
 /** The variable that marks every process a test started, directly or not. */
 export const TAG_VARIABLE = "EXECD_TEST_TAG";
 
+/**
+ * The variable that marks all that runs behind a test's sshd. execd's helpers keep it, which get no
+ * EXECD_*: so they are seen too.
+ */
+export const FAR_VARIABLE = "FAR_OF_A_TEST";
+
 /** A live process as /proc shows it. */
 export interface LiveProcess {
   pid: number;
@@ -16,8 +22,8 @@ export interface LiveProcess {
 }
 
 /** Every live process whose environment carries this tag. */
-export function processesOf(tag: string): LiveProcess[] {
-  const mark = `${TAG_VARIABLE}=${tag}`;
+export function processesOf(tag: string, variable = TAG_VARIABLE): LiveProcess[] {
+  const mark = `${variable}=${tag}`;
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => readProc(pid, "environ").includes(mark))
@@ -56,10 +62,23 @@ export async function waitNoneLike(tag: string, pattern: RegExp, ms: number): Pr
   return Date.now() - start;
 }
 
+/**
+ * Waits until nothing runs behind the sshd of a test, execd's helpers included. What stays is ended,
+ * and fails the test.
+ */
+export async function waitNoneFar(tag: string, ms: number): Promise<void> {
+  const left = () => processesOf(tag, FAR_VARIABLE);
+  try {
+    await until("nothing runs there any more", () => left().length === 0, ms, () => listed(left()));
+  } finally {
+    await killAll(tag, FAR_VARIABLE);
+  }
+}
+
 /** Ends whatever a test left behind. */
-export async function killAll(tag: string): Promise<void> {
+export async function killAll(tag: string, variable = TAG_VARIABLE): Promise<void> {
   await until(`the end of all of ${tag}`, () => {
-    const left = processesOf(tag);
+    const left = processesOf(tag, variable);
     for (const one of left) kill(one.pid);
     return left.length === 0;
   });
