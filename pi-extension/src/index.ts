@@ -42,11 +42,16 @@ export default function piExecd(pi: ExtensionAPI): void {
   host.on("session_shutdown", (event, ctx) => session.onSessionShutdown(event.reason, ctx));
   host.on("session_tree", () => session.onTree());
   host.on("input", (event) => session.steering.onInput(event));
-  host.on("user_bash", (_event, ctx) => userBash(session, ctx));
+  host.on("user_bash", (_event, ctx) => {
+    session.ui.passed();
+    return userBash(session, ctx);
+  });
   host.on("message_start", (event, ctx) => {
+    session.ui.passed();
     session.steering.onMessageStart(event.message.role, ctx);
     session.inbox.onMessageStart(event.message);
   });
+  host.on("tool_execution_start", () => session.ui.passed());
   host.on("tool_result", (event) => session.failures.onResult(event));
   host.on("tool_execution_end", (event) => {
     session.wakes.onToolEnd(event.toolCallId, event.isError);

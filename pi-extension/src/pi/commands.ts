@@ -16,6 +16,7 @@ import {
   COMMAND_CELLS, type RosterContext, type Row, roster, rowLabel, rowOfId,
 } from "./roster.ts";
 import { end, howToAttach } from "./session-actions.ts";
+import type { Ui } from "./ui.ts";
 
 export const SESSIONS_COMMAND = "sessions";
 /** The name of the command in pi-unified-exec, and in earlier versions of this extension. */
@@ -38,6 +39,7 @@ const HEAD_CELLS = 120;
 export interface CommandContext extends RosterContext {
   /** What runs, of all families. */
   seen(): SeenRunning[];
+  readonly ui: Pick<Ui, "inform" | "meet" | "show" | "warn">;
 }
 
 /** What a host without a terminal offers for the session that is chosen. */
@@ -47,24 +49,24 @@ const ATTACH_TO_IT = "How to attach a terminal";
 
 /** `/sessions`: what runs and what has ended; one of them is followed, ended, written to. */
 export async function sessionsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
-  await saying(ctx, async () => {
+  await saying(context, ctx, async () => {
     const chosen = await chosenRow(context, ctx, true);
     if (chosen === undefined) return;
-    if (chosen === "all") return endAll(context, ctx);
+    if (chosen === "all") return endAll(context);
     const actions = chosen.isRunning ? [SHOW_IT, END_IT, ATTACH_TO_IT] : [SHOW_IT];
     const action = await ctx.ui?.select?.(rowLabel(chosen), actions);
-    if (action === SHOW_IT) await showTail(context, ctx, chosen, DEFAULT_LINES);
-    if (action === END_IT) say(ctx, await end(context, chosen));
-    if (action === ATTACH_TO_IT) say(ctx, howToAttach(context, chosen));
+    if (action === SHOW_IT) await showTail(context, chosen, DEFAULT_LINES);
+    if (action === END_IT) say(context, await end(context, chosen));
+    if (action === ATTACH_TO_IT) say(context, howToAttach(context, chosen));
   });
 }
 
 /** `/jobs`: the same; where there is no terminal, the chosen one's last lines are shown at once. */
 export async function jobsCommand(context: CommandContext, ctx: HostContext): Promise<void> {
-  await saying(ctx, async () => {
+  await saying(context, ctx, async () => {
     const chosen = await chosenRow(context, ctx, false);
     if (chosen !== undefined && chosen !== "all") {
-      await showTail(context, ctx, chosen, DEFAULT_LINES);
+      await showTail(context, chosen, DEFAULT_LINES);
     }
   });
 }
@@ -83,7 +85,7 @@ async function chosenRow(
   const forgotten = forgottenText(bounds);
   const gone = forgotten === undefined ? "" : `; ${forgotten}`;
   const running = rows.filter(({ isRunning }) => isRunning).length;
-  if (rows.length === 0) return say(ctx, `no sessions${gone}`);
+  if (rows.length === 0) return say(context, `no sessions${gone}`);
   if (canFollow(ctx)) {
     const id = await pick(context, ctx, all);
     if (id !== undefined) await follow(context, ctx, id, describe(context));
@@ -93,7 +95,7 @@ async function chosenRow(
   if (!ctx.ui?.select) {
     const more = rows.length - MAX_TOLD;
     const left = more > 0 ? `, ${more} older ones not shown` : "";
-    return say(ctx, `${countOf(running)} running: ${labels.slice(0, MAX_TOLD).join("; ")}${left}${gone}`);
+    return say(context, `${countOf(running)} running: ${labels.slice(0, MAX_TOLD).join("; ")}${left}${gone}`);
   }
   const last = canEndAll && running > 0 ? [`End all ${countOf(running)}`] : [];
   const title = `execd: ${countOf(running)} running. Choose one${gone}`;
@@ -102,12 +104,12 @@ async function chosenRow(
   return at === rows.length ? "all" : rows[at];
 }
 
-async function endAll(context: CommandContext, ctx: HostContext): Promise<void> {
+async function endAll(context: CommandContext): Promise<void> {
   const running = (await roster(context)).rows.filter(({ isRunning }) => isRunning);
   const done = await Promise.allSettled(running.map((row) => end(context, row)));
   const failed = done.filter(({ status }) => status === "rejected").length;
   const ended = countOf(done.length - failed);
-  if (failed === 0) return say(ctx, `ended ${ended}`);
+  if (failed === 0) return say(context, `ended ${ended}`);
   throw new Error(`ended ${ended}; ${failed} could not be ended and stay listed`);
 }
 
@@ -117,14 +119,14 @@ export async function tailCommand(
   args: string,
   ctx: HostContext,
 ): Promise<void> {
-  await saying(ctx, async () => {
+  await saying(context, ctx, async () => {
     const [word, count, ...rest] = wordsOf(args);
     const id = idOf(word);
     const lines = count === undefined ? DEFAULT_LINES : /^\d+$/.test(count) ? Number(count) : 0;
     if (id === undefined || rest.length > 0 || lines === 0) {
       throw new Error(`usage: /${TAIL_COMMAND} ID [LINES], at most ${MAX_LINES}`);
     }
-    await showTail(context, ctx, await known(context, id), Math.min(lines, MAX_LINES));
+    await showTail(context, await known(context, id), Math.min(lines, MAX_LINES));
   });
 }
 
@@ -134,14 +136,14 @@ export async function killCommand(
   args: string,
   ctx: HostContext,
 ): Promise<void> {
-  await saying(ctx, async () => {
+  await saying(context, ctx, async () => {
     const words = wordsOf(args);
     const [id, signal] = words.length === 2
       ? [idOf(words[1]), signalOf(words[0])] : [idOf(words[0]), "SIGTERM"];
     if (id === undefined || signal === undefined || words.length > 2) {
       throw new Error(`usage: /${KILL_COMMAND} [SIGNAL] ID`);
     }
-    say(ctx, await end(context, await known(context, id), signal));
+    say(context, await end(context, await known(context, id), signal));
   });
 }
 
@@ -181,7 +183,6 @@ export function idCompletions(
 
 async function showTail(
   context: CommandContext,
-  ctx: HostContext,
   row: Row,
   lines: number,
 ): Promise<void> {
@@ -206,7 +207,7 @@ async function showTail(
   const text = page.totalBytes === 0 ? "(no output)" : last.join("\n");
   const where = context.execd.isRemote ? "log there" : "log";
   const log = row.logPath === undefined ? "" : `\n${where}: ${oneLine(row.logPath, HEAD_CELLS)}`;
-  ctx.ui?.notify(`${rowLabel(row)}${what}\n${text}${log}`, "info");
+  context.ui.show(`${rowLabel(row)}${what}\n${text}${log}`);
 }
 
 function describe(context: CommandContext): Describe {
@@ -225,15 +226,20 @@ function wordsOf(args: string): string[] {
   return args.trim().split(/\s+/).filter((word) => word !== "");
 }
 
-function say(ctx: HostContext, text: string): undefined {
-  ctx.ui?.notify(`execd: ${text}`, "info");
+function say({ ui }: CommandContext, text: string): undefined {
+  ui.inform(text);
 }
 
 /** Runs a command's work; what fails is told as a warning. */
-async function saying(ctx: HostContext, work: () => Promise<void> | void): Promise<void> {
+async function saying(
+  { ui }: CommandContext,
+  ctx: HostContext,
+  work: () => Promise<void> | void,
+): Promise<void> {
+  ui.meet(ctx);
   try {
     await work();
   } catch (error) {
-    ctx.ui?.notify(`execd: ${oneLine(messageOf(error), HEAD_CELLS * 4)}`, "warning");
+    ui.warn(messageOf(error));
   }
 }

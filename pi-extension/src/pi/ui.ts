@@ -13,6 +13,8 @@ const COMMAND_CELLS = 60;
 const FOOTER_SESSIONS = 3;
 const FOOTER_CELLS = 32;
 const NOTICE_CELLS = 1_000;
+/** The most notices that are said again with the one that pi writes in their place. */
+const INFORMED_MAX = 8;
 /** How often ages are drawn anew in a terminal, and how often execd is asked for states. */
 const TICK_MS = 1_000;
 const TICKS_PER_LOOK = 5;
@@ -40,6 +42,8 @@ export class Ui {
   #ticks = 0;
   #isLooking = false;
   #counted = 0;
+  /** The notices of information since something else has come. */
+  #informed: string[] = [];
   readonly #source: UiSource;
 
   constructor(source: UiSource) {
@@ -53,6 +57,12 @@ export class Ui {
     this.#isSilent = ctx.hasUI === false;
     this.#widgetShown = false;
     this.#status = undefined;
+    this.passed();
+  }
+
+  /** Takes a command's context where none was taken: a host may tell of no session's begin. */
+  meet(ctx: HostContext): void {
+    if (this.#ui === undefined) this.attach(ctx);
   }
 
   /** Clears what is shown and forgets the context, which goes stale with its session. */
@@ -71,9 +81,36 @@ export class Ui {
 
   /** A notice. Without a user interface stderr is where people look for what is wrong. */
   say(message: string, type: "info" | "warning" | "error"): void {
-    const text = `${SPEAKER}: ${oneLine(message, NOTICE_CELLS)}`;
+    const line = oneLine(message, NOTICE_CELLS);
+    if (type === "info") return this.inform(line);
+    const text = `${SPEAKER}: ${line}`;
     this.#guarded((ui) => ui.notify(text, type));
-    if (this.#isSilent && type !== "info") console.error(text);
+    this.passed();
+    if (this.#isSilent) console.error(text);
+  }
+
+  /**
+   * A notice of information, of any length. In a terminal pi writes it in the place of the one
+   * before it, where nothing has come between: what was said there is said again with it.
+   */
+  inform(message: string): void {
+    const earlier = this.#isTui ? this.#informed : [];
+    this.#informed = [...earlier, `${SPEAKER}: ${message}`].slice(-INFORMED_MAX);
+    this.#notifyInformed(this.#informed);
+  }
+
+  /** Shows a text, such as the end of an output, below what was said right before it. */
+  show(text: string): void {
+    this.#notifyInformed([...(this.#isTui ? this.#informed : []), text]);
+  }
+
+  /** Something else has come into view: pi does not write over what was said before that. */
+  passed(): void {
+    this.#informed = [];
+  }
+
+  #notifyInformed(texts: string[]): void {
+    this.#guarded((ui) => ui.notify(texts.join("\n"), "info"));
   }
 
   /** A status in the footer; undefined takes it away. */

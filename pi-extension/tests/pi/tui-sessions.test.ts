@@ -241,6 +241,28 @@ test("/sessions: state and age, follow, send a line, copy, attach, end; 60, 80, 
   await tui.waitScreen(/execd: #2 \d+s reader: .* · signal SIGTERM: it\s+had\s+ended\s+already/);
 });
 
+// pi writes a notice over the one before it: of two /kill only the second one had an answer.
+// rule: pi.md, Commands that you type: An answer stays when the next one comes
+test("the answers to two /kill both stay, each once", async (t) => {
+  const place = scratch(t);
+  const tui = await Tui.start(place, {
+    script: [turn("Two.", start("exec sleep 7450"), start("exec sleep 7451")), turn("Up."), turn("And on.")],
+  });
+  await tui.submit("go");
+  await tui.waitScreen(/Up\./);
+  await tui.submit("/kill 1");
+  await tui.waitScreen(/execd: ended #1 exec sleep 7450/);
+  await tui.submit("/kill 2");
+  const both = /execd: ended #1 exec sleep 7450 *\n *execd: ended #2 exec sleep 7451/;
+  await tui.waitScreen(both);
+  await tui.submit("on");
+  await tui.waitScreen(/And on\./);
+  await tui.submit("/tail 2");
+  const shown = await tui.waitScreen(/\(no output\)/);
+  assert.match(shown, both);
+  assert.equal(shown.match(/ended #\d exec/g)?.length, 2, shown);
+});
+
 // rule: pi.md, Sessions in a terminal: Windows of bash stand there with their states, like all others
 test("/sessions has the windows of bash with their states; k there is told as yours", async (t) => {
   const place = scratch(t);
