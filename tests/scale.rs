@@ -12,14 +12,17 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use common::outside::{end_of, output_of, status_of};
+use common::outside::{end_of, end_within, output_of, status_of};
 use common::{eventually, left_out, missing, outside, send_signal, until_file_has};
-use scale_help::{Batch, block, page};
+use scale_help::{Batch, block, page, parallel_of};
 use serde_json::{Value, json};
 
 /// Tasks that parallel runs.
 const TASKS: usize = 40;
+/// How long all of them may take: each starts some fifteen processes, on a machine that may be busy.
+const ALL_TASKS: Duration = Duration::from_secs(180);
 /// How many of them run at once, as the document has it.
 const AT_ONCE: usize = 8;
 
@@ -40,20 +43,6 @@ fn parallel(batch: &Batch) -> Child {
     batch.command(&["bash", "here.sh"]).env("PAUSE", "0.1").spawn().expect("it starts")
 }
 
-/// The parallel that it has started.
-fn parallel_of(child: &Child) -> i32 {
-    let shell = i32::try_from(child.id()).expect("a pid");
-    let find = || {
-        let children = outside::children(shell).into_iter().map(|(pid, _)| pid);
-        children.into_iter().find(|pid| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains("parallel\0")
-        })
-    };
-    eventually("parallel runs", || find().is_some());
-    find().expect("it runs")
-}
-
 /// rule: scale.md, GNU parallel: Each result exactly once, and what failed is tried again as its
 ///   error_kind says
 #[test]
@@ -62,7 +51,7 @@ fn parallel_runs_all_tasks() {
         return;
     }
     let batch = Batch::new((1..=TASKS).map(word).collect());
-    let status = end_of(&mut parallel(&batch));
+    let status = end_within(&mut parallel(&batch), ALL_TASKS);
     assert!(status.success(), "{status}");
     batch.until_gone();
     batch.assert_done();
@@ -96,7 +85,7 @@ fn parallel_goes_on_where_it_was_ended() {
         .expect("a result");
     std::fs::remove_file(done).expect("a file");
     let starts = batch.read("starts");
-    let status = end_of(&mut parallel(&batch));
+    let status = end_within(&mut parallel(&batch), ALL_TASKS);
     assert!(status.success(), "{status}");
     batch.until_gone();
     batch.assert_done();
@@ -122,7 +111,7 @@ fn parallel_that_hears_sighup_starts_nothing_more() {
     end_of(&mut child);
     batch.until_gone();
     assert_eq!((batch.starts(), batch.results().len()), (AT_ONCE, AT_ONCE));
-    let status = end_of(&mut parallel(&batch));
+    let status = end_within(&mut parallel(&batch), ALL_TASKS);
     assert!(status.success(), "{status}");
     batch.until_gone();
     batch.assert_done();
@@ -151,7 +140,7 @@ fn a_wrong_key_ends_parallel() {
         return;
     }
     let batch = Batch::new(vec!["denied"; 8 * AT_ONCE]);
-    let status = end_of(&mut parallel(&batch));
+    let status = end_within(&mut parallel(&batch), ALL_TASKS);
     assert!(!status.success(), "{status}");
     batch.until_gone();
     let begun: BTreeSet<String> = batch.read("starts").lines().map(str::to_owned).collect();

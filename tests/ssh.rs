@@ -9,18 +9,22 @@ mod scale_help;
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use agent_help::place::Place;
 use agent_help::*;
-use common::outside::{comm, left_out, marked};
-use common::{AT_ONCE, Execd, Setup, eventually, is_alive, missing, output, send_signal};
-use scale_help::Batch;
+use common::outside::{comm, end_of, left_out, marked, output_at_end, output_of, status_of};
+use common::{
+    AT_ONCE, Execd, Incoming, PATIENCE, Setup, eventually, is_alive, missing, output, send_signal,
+    until_file_has,
+};
+use scale_help::{Batch, parallel_of};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -32,6 +36,8 @@ const MARK: &str = "FAR_OF_A_TEST";
 /// Bytes that a flood brings through ssh; `make test-large` and docs/machines.md have a gibibyte.
 const FLOOD_BYTES: u64 = 64 << 20;
 const GIBIBYTE: u64 = 1 << 30;
+/// How many tasks `here.sh` has run at once.
+const PARALLEL_JOBS: usize = 8;
 /// How often another port is tried: between the choice and sshd's start somebody may take it.
 const PORTS_TRIED: usize = 5;
 
@@ -47,7 +53,7 @@ fn own_word(dir: &Path) -> String {
 }
 
 fn done(command: &mut Command) {
-    let output = command.output().expect("it runs");
+    let output = output_of(command);
     assert!(output.status.success(), "{command:?}: {output:?}");
 }
 
@@ -124,7 +130,7 @@ impl Far {
 
     /// Its output, once it has ended.
     fn run(&self, line: &str) -> Output {
-        self.command(&[], line).output().expect("ssh runs")
+        output_of(&mut self.command(&[], line))
     }
 
     /// execd there, on the pipes of ssh.
@@ -176,6 +182,17 @@ fn sshd_log(dir: &Path) -> String {
     std::fs::read_to_string(dir.join("sshd.log")).unwrap_or_default()
 }
 
+/// The name of whoever runs the test, and the shell that sshd starts for them.
+fn account() -> (String, String) {
+    let ask = |command: &mut Command| {
+        let said = output_of(command).stdout;
+        String::from_utf8_lossy(&said).trim().to_owned()
+    };
+    let name = ask(Command::new("id").arg("-un"));
+    let row = ask(Command::new("getent").args(["passwd", &name]));
+    (name, row.rsplit(':').next().unwrap_or_default().to_owned())
+}
+
 /// sshd on this port, once it listens; `None` where it ends instead.
 fn start_sshd(dir: &Path, port: u16) -> Option<Child> {
     let path = |name: &str| dir.join(name).to_string_lossy().into_owned();
@@ -183,19 +200,24 @@ fn start_sshd(dir: &Path, port: u16) -> Option<Child> {
     for (name, value) in [("HOME", "home"), ("TMPDIR", "tmp"), ("XDG_RUNTIME_DIR", "run")] {
         let _ = write!(set, " {name}={}", path(value));
     }
+    let (user, login) = account();
+    // The tests are about what bash reads before it runs what ssh asks for.
+    let bash = match login.ends_with("/bash") {
+        true => "",
+        false => "ForceCommand exec env -u SHLVL bash -c \"$SSH_ORIGINAL_COMMAND\"\n",
+    };
     let config = format!(
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
          StrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
-         PermitRootLogin prohibit-password\nSetEnv {set} LC_ALL=C.UTF-8 EXECD_LENIENT=1\n",
+         PermitRootLogin prohibit-password\nSetEnv {set} LC_ALL=C.UTF-8 EXECD_LENIENT=1\n{bash}",
         path("host_key"),
         path("authorized_keys"),
     );
     std::fs::write(dir.join("sshd_config"), config).expect("a file");
-    let user = Command::new("id").arg("-un").output().expect("id runs").stdout;
     let config = format!(
         "Host far\nHostName 127.0.0.1\nPort {port}\nUser {}\nIdentityFile {}\nIdentitiesOnly yes\n\
          UserKnownHostsFile {}\nStrictHostKeyChecking yes\nBatchMode yes\nLogLevel ERROR\n",
-        String::from_utf8_lossy(&user).trim(),
+        user,
         path("key"),
         path("known_hosts"),
     );
@@ -255,16 +277,13 @@ fn ctrl_c_at_a_terminal_of_ssh() {
     let code = r#"trap "echo caught; exit 7" INT; echo up; while :; do sleep 0.05; done"#;
     let line = format!("'{EXECD}' run -c '{code}'");
     let mut ssh = far.command(&["-tt"], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
-    let mut lines = BufReader::new(ssh.stdout.take().expect("a pipe")).lines();
-    let mut until = |text: &str| {
-        let found = lines.by_ref().map_while(Result::ok).find(|line| line.contains(text));
-        assert!(found.is_some(), "no {text:?}");
-    };
+    let mut lines = Incoming::from(ssh.stdout.take().expect("a pipe"));
+    let mut until = |text: &str| while !lines.line().contains(text) {};
     until("up");
     let mut keys = ssh.stdin.take().expect("a pipe");
     keys.write_all(b"\x03").expect("ssh reads");
     until("caught");
-    assert_eq!(ssh.wait().expect("it is our child").code(), Some(7));
+    assert_eq!(end_of(&mut ssh).code(), Some(7));
     far.until_nothing_runs();
 }
 
@@ -280,7 +299,7 @@ fn what_a_bashrc_prints_is_told_from_the_protocol() {
     let mut stdin = ssh.stdin.take().expect("a pipe");
     writeln!(stdin, r#"{{"id":1,"method":"ping"}}"#).expect("ssh reads");
     drop(stdin);
-    let said = ssh.wait_with_output().expect("it ends");
+    let said = output_at_end(ssh);
     let said = String::from_utf8(said.stdout).expect("UTF-8");
     let (noise, protocol) = said.split_once("\n=== execd 6f1e ===\n").expect("the marker");
     assert_eq!(noise, "Welcome\n{\"id\":1,\"result\":{}}\nstill talking");
@@ -342,8 +361,11 @@ fn flood_through(far: &Far, bytes: u64) -> u64 {
     let line = format!("'{EXECD}' run --quiet -- head -c {bytes} /dev/zero");
     let mut ssh = far.command(&[], &line).spawn().expect("ssh runs");
     let mut stdout = ssh.stdout.take().expect("a pipe");
-    let came = std::io::copy(&mut stdout, &mut std::io::sink()).expect("it is read");
-    assert!(ssh.wait().expect("it is our child").success());
+    let (to, from) = mpsc::channel();
+    thread::spawn(move || to.send(std::io::copy(&mut stdout, &mut std::io::sink())));
+    let patience = PATIENCE * u32::try_from(bytes / FLOOD_BYTES).expect("some gibibytes");
+    let came = from.recv_timeout(patience).expect("the flood ends").expect("it is read");
+    assert!(end_of(&mut ssh).success());
     came
 }
 
@@ -404,7 +426,7 @@ fn a_run_of_pi_through_ssh() {
     let place = Place::new(&answer("Done."), "");
     let (ssh, stdin) = agent(&far, &place, &[]);
     drop(stdin);
-    let said = ssh.wait_with_output().expect("it ends");
+    let said = output_at_end(ssh);
     let err = String::from_utf8_lossy(&said.stderr);
     assert_eq!((said.status.code(), &said.stdout[..]), (Some(0), &b"Done.\n"[..]), "{err}");
     assert!(err.contains("execd: stop: 1 turn"), "{err}");
@@ -414,7 +436,7 @@ fn a_run_of_pi_through_ssh() {
     let pi = place.pi();
     assert!(is_alive(pi));
     ssh.kill().expect("it is our child");
-    ssh.wait().expect("it is our child");
+    end_of(&mut ssh);
     far.until_nothing_runs();
 }
 
@@ -426,7 +448,7 @@ fn ctrl_c_ends_a_run_of_pi() {
     let (ssh, mut keys) = agent(&far, &place, &["-tt"]);
     let pi = place.pi();
     keys.write_all(b"\x03").expect("ssh reads");
-    let said = ssh.wait_with_output().expect("it ends");
+    let said = output_at_end(ssh);
     assert_eq!(said.status.code(), Some(130), "{said:?}");
     assert!(!is_alive(pi));
     far.until_nothing_runs();
@@ -441,6 +463,15 @@ fn execd_run_through_ssh_is_the_command() {
     assert_eq!((&said.stdout[..], &said.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
 }
 
+/// `here.sh` with all of its jobs through this sshd.
+fn parallel_through(far: &Far, batch: &Batch) -> Command {
+    let here = batch.at("").to_string_lossy().into_owned();
+    let words = ["bash", "here.sh", "--sshlogin", &far.ssh().join(" "), "--workdir", &here];
+    let mut command = batch.command(&words);
+    command.env("PAUSE", "0.1").args(["--env", "PATH"]);
+    command
+}
+
 /// rule: scale.md, GNU parallel: Over ssh the same: each result exactly once, retries by error_kind
 #[test]
 fn parallel_runs_tasks_over_ssh() {
@@ -449,14 +480,47 @@ fn parallel_runs_tasks_over_ssh() {
     }
     let Some(far) = Far::start() else { return };
     let batch = Batch::new(vec!["plain", "once", "crash", "plain", "refused", "plain", "killed"]);
-    let here = batch.at("").to_string_lossy().into_owned();
-    let words = ["bash", "here.sh", "--sshlogin", &far.ssh().join(" "), "--workdir", &here];
-    let mut command = batch.command(&words);
-    let status = command.env("PAUSE", "0.1").args(["--env", "PATH"]).status().expect("it runs");
+    let status = status_of(&mut parallel_through(&far, &batch));
     assert!(status.success(), "{status}: {}", sshd_log(far.dir.path()));
     batch.assert_done();
     // Their logs are where they ran.
     let logs = std::fs::read_dir(far.path("tmp")).expect("a directory").flatten();
     assert!(logs.count() > 0, "no log is there");
     far.until_nothing_runs();
+}
+
+/// rule: scale.md, GNU parallel: Over ssh too SIGHUP lets what runs come to its end and starts
+///   nothing more
+#[test]
+fn parallel_over_ssh_that_hears_sighup_starts_nothing_more() {
+    if missing("parallel") || missing("jq") {
+        return;
+    }
+    let Some(far) = Far::start() else { return };
+    let batch = Batch::new(vec!["held"; PARALLEL_JOBS + 2]);
+    let said = File::create(batch.at("said")).expect("a file");
+    let mut child = parallel_through(&far, &batch).stderr(said).spawn().expect("it starts");
+    eventually("they run", || batch.read("hanging").lines().count() == PARALLEL_JOBS);
+    send_signal(parallel_of(&child), libc::SIGHUP);
+    until_file_has(&batch.at("said"), "No new jobs will be started");
+    std::fs::write(batch.at("go"), "").expect("a file");
+    end_of(&mut child);
+    far.until_nothing_runs();
+    assert_eq!((batch.starts(), batch.results().len()), (PARALLEL_JOBS, PARALLEL_JOBS));
+}
+
+/// rule: scale.md, GNU parallel: Over ssh too SIGTERM ends what runs and leaves nothing
+#[test]
+fn parallel_over_ssh_that_is_ended_leaves_nothing_running() {
+    if missing("parallel") || missing("jq") {
+        return;
+    }
+    let Some(far) = Far::start() else { return };
+    let batch = Batch::new(vec!["hang"; PARALLEL_JOBS + 2]);
+    let mut child = parallel_through(&far, &batch).spawn().expect("it starts");
+    eventually("they run", || batch.read("hanging").lines().count() == PARALLEL_JOBS);
+    send_signal(parallel_of(&child), libc::SIGTERM);
+    end_of(&mut child);
+    far.until_nothing_runs();
+    assert_eq!((batch.starts(), batch.results().len()), (PARALLEL_JOBS, 0));
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -376,7 +376,12 @@ impl Drop for Trace {
 
 /// How a program ends. One that has not within [`PATIENCE`] is killed, and the test fails.
 pub fn end_of(child: &mut Child) -> ExitStatus {
-    let deadline = Instant::now() + PATIENCE;
+    end_within(child, PATIENCE)
+}
+
+/// The same of one that has much to do.
+pub fn end_within(child: &mut Child, patience: Duration) -> ExitStatus {
+    let deadline = Instant::now() + patience;
     loop {
         if let Some(status) = child.try_wait().expect("our child") {
             return status;
@@ -384,7 +389,7 @@ pub fn end_of(child: &mut Child) -> ExitStatus {
         if Instant::now() >= deadline {
             let _ = child.kill();
             let _ = child.wait();
-            panic!("{} has not ended in {PATIENCE:?}", child.id());
+            panic!("{} has not ended in {patience:?}", child.id());
         }
         thread::sleep(PAUSE);
     }
@@ -395,17 +400,21 @@ pub fn status_of(command: &mut Command) -> ExitStatus {
     end_of(&mut command.spawn().expect("it starts"))
 }
 
-/// The same, and what it prints. Without a thread that reads along, what prints much would wait
-/// for us as we for it.
+/// The same, and what it prints.
 pub fn output_of(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("it starts");
+    output_at_end(command.spawn().expect("it starts"))
+}
+
+/// What a program that has been started on pipes prints until its end, for which [`PATIENCE`]
+/// is. Without a thread that reads along, what prints much would wait for us as we for it.
+pub fn output_at_end(child: Child) -> Output {
     let pid = i32::try_from(child.id()).expect("a pid");
     let (to, from) = mpsc::channel();
     thread::spawn(move || to.send(child.wait_with_output()));
     let done = from.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         send_signal(pid, libc::SIGKILL);
-        panic!("{command:?} has not ended in {PATIENCE:?}")
+        panic!("{pid} has not ended in {PATIENCE:?}")
     });
     done.expect("its output")
 }

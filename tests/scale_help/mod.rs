@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -173,6 +173,20 @@ impl Batch {
         let tasks = self.words.iter().enumerate().filter(|(_, its)| **its == word);
         tasks.map(|(at, _)| starts.lines().filter(|line| *line == label(at + 1)).count()).collect()
     }
+}
+
+/// The parallel that this `here.sh` has started.
+pub fn parallel_of(child: &Child) -> i32 {
+    let shell = i32::try_from(child.id()).expect("a pid");
+    let find = || {
+        let children = outside::children(shell).into_iter().map(|(pid, _)| pid);
+        children.into_iter().find(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("parallel\0")
+        })
+    };
+    eventually("parallel runs", || find().is_some());
+    find().expect("it runs")
 }
 
 /// Nothing outlives a test that has failed.
