@@ -7,7 +7,9 @@ mod common;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
 
+use common::outside::{Trace, can_trace};
 use common::*;
 use serde_json::{Value, json};
 
@@ -412,6 +414,48 @@ fn a_match_that_comes_with_the_deadline_counts() {
     send_signal(execd.pid(), libc::SIGCONT);
     let result = execd.result_of(request);
     assert_wait(&result, "matched", "text");
+}
+
+/// The same where the moment of `yield_until` passes between the events of a turn and its end: the
+/// wait was judged by a clock that had been read anew, with the match unread.
+#[test]
+fn a_match_that_comes_with_a_moment_of_the_wall_clock_counts() {
+    if !can_trace() {
+        return;
+    }
+    // A machine that is too slow to write in time shows nothing: once more then.
+    for _ in 0..10 {
+        if let Some(result) = matched_before_a_moment() {
+            return assert_wait(&result, "matched", "text");
+        }
+    }
+    common::outside::left_out("this machine is too slow");
+}
+
+/// Has execd stand still once it has noted that the end of a wait is near, writes what is waited
+/// for, and lets it go on after the moment. None: it was written too late.
+fn matched_before_a_moment() -> Option<Value> {
+    let mut execd = Execd::start();
+    let mut writer = Writer::start(&mut execd, json!({}));
+    let calls = "epoll_wait,epoll_pwait";
+    let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:delay_exit=300ms"));
+    let trace = Trace::attach(execd.pid(), &["-e", &trace, "-e", &inject]);
+    let moment = wall_clock() + Duration::from_secs(4);
+    let params = json!({"session_id": writer.session, "yield_until": utc_stamp(moment),
+                        "until": {"text": "in time"}, "on_impossible": "wait"});
+    let request = execd.start_request("write_stdin", params);
+    let pid = execd.pid();
+    // Two seconds before the moment the turns of the request are over.
+    let near = moment - Duration::from_secs(2);
+    eventually("it waits", || wall_clock() > near && process_state(pid) == Some('S'));
+    while process_state(pid) == Some('S') && wall_clock() < moment {
+        std::hint::spin_loop();
+    }
+    writer.pipe.write_all(b"in time\n").expect("the pipe has room");
+    let in_time = wall_clock() < moment;
+    let result = execd.result_of(request);
+    trace.detach();
+    in_time.then_some(result)
 }
 
 // ---- Several waits, and what is told ----------------------------------------------------

@@ -26,7 +26,6 @@ use crate::session::ending::SIGKILL;
 use crate::session::output::{Hold, Source};
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{Listing, Session, SessionId};
-use crate::sys::clock;
 
 /// An exit status as the two fields that exclude each other.
 pub fn status_fields(status: Option<ExitStatus>) -> (Option<i32>, Option<String>) {
@@ -300,7 +299,7 @@ fn verdict<F: Families>(entry: &Entry<F>, wait: &Wait, cx: &Cx<F>) -> Option<Why
 pub fn moment<F: Families>(core: &Session, wait: &Wait, cx: &Cx<F>) -> Moment {
     Moment {
         now_ns: cx.now_ns,
-        wall_ms: if wait.until.is_some() { clock::wall_ms() } else { 0 },
+        wall_ms: cx.wall_ms,
         finished: core.life.finished(),
         left_to_holders: if wait.drains {
             core.is_left_to_holders(cx.now_ns)

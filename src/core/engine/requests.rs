@@ -266,7 +266,8 @@ impl<F: Families> Engine<F> {
                 progress.sent_total = core.told_bytes();
             }
             wait.began_total = core.output_bytes_total();
-            wait.tells_ns = wait.ends_ns(self.cx.now_ns).filter(|_| wait.tells_state);
+            wait.tells_ns =
+                wait.ends_ns(self.cx.now_ns, self.cx.wall_ms).filter(|_| wait.tells_state);
             if let Some(due_ns) = wait.tells_ns {
                 wait.early_ms = self.cx.slots.take_ms(due_ns, self.cx.now_ns);
             }
@@ -289,7 +290,8 @@ impl<F: Families> Engine<F> {
             let wait = make(ticket, self.cx.now_ns);
             self.add_wait(id, wait);
         } else if call.id.is_none() && call.client == STDIN_CLIENT {
-            let until_ns = make(UNANSWERED, self.cx.now_ns).ends_ns(self.cx.now_ns);
+            let now_ns = self.cx.now_ns;
+            let until_ns = make(UNANSWERED, now_ns).ends_ns(now_ns, self.cx.wall_ms);
             if let Some(entry) = self.sessions.get_mut(id) {
                 let unheard_ns = &mut entry.core.unheard_until_ns;
                 *unheard_ns = (*unheard_ns).max(until_ns);

@@ -101,6 +101,7 @@ impl<F: Families> Engine<F> {
             own_limits.and_then(|(soft, hard)| SessionMarks::new(&instance, soft, hard));
         let cx = Cx {
             now_ns,
+            wall_ms: clock::wall_ms(),
             config,
             clients: Clients::new(client),
             pending: SortedMap::new(),

@@ -49,10 +49,11 @@ impl Clocks {
     }
 
     /// Whether a deadline has passed after the events of the turn were collected: execd was
-    /// stopped, or lost its CPU, before it looked at the clock. What came meanwhile is noted too
+    /// stopped, or lost its CPU, before it looked at the clocks. What came meanwhile is noted too
     /// then: a match in time was told as a deadline once in seven runs beside a build.
-    fn is_late(&self, now_ns: u64) -> bool {
-        self.armed_ns.is_some_and(|due_ns| due_ns <= now_ns) && !self.failed
+    fn is_late(&self, now_ns: u64, wall_ms: i64) -> bool {
+        let wall = self.wall_armed_ms.is_some_and(|due_ms| due_ms <= wall_ms);
+        !self.failed && (wall || self.armed_ns.is_some_and(|due_ns| due_ns <= now_ns))
     }
 
     /// The descriptor of the monotonic timer.
@@ -80,11 +81,12 @@ impl<F: Families> Engine<F> {
         };
         self.cx.watch.wait(events, timeout);
         self.cx.now_ns = clock::now_ns();
+        self.cx.wall_ms = clock::wall_ms();
         self.cx.counters.turns += 1;
         self.cx.lookout.borrow_mut().begin_turn(self.cx.counters.turns);
         // 1. Note what is ready; nothing acts here.
         self.note_events(events);
-        if self.clocks.is_late(self.cx.now_ns) {
+        if self.clocks.is_late(self.cx.now_ns, self.cx.wall_ms) {
             self.cx.watch.wait(events, Some(Duration::ZERO));
             self.note_events(events);
         }
@@ -296,7 +298,7 @@ impl<F: Families> Engine<F> {
     }
 
     fn touch_wall_waits(&mut self) {
-        let now = u64::try_from(clock::wall_ms()).unwrap_or(0);
+        let now = u64::try_from(self.cx.wall_ms).unwrap_or(0);
         while let Some(id) = self.clocks.wall_deadlines.pop_due(now) {
             self.touch(id);
         }

@@ -3,7 +3,6 @@
 use super::asked::{Asked, Outcome, OutcomeKind};
 use super::{SessionId, Ticket};
 use crate::limits::{NS_PER_MS, PASSWORD_HOLD_MS, PROGRESS_INTERVAL_MS};
-use crate::sys::clock;
 
 /// The family whose call waits, by its number in the families' table. The floors below the
 /// families hand the number back and look no further.
@@ -241,7 +240,7 @@ impl Why {
 pub struct Moment {
     /// The turn's time.
     pub now_ns: u64,
-    /// The wall clock's, where a wait needs it.
+    /// The turn's time on the wall clock.
     pub wall_ms: i64,
     /// Whether the session is over.
     pub finished: bool,
@@ -292,12 +291,11 @@ impl Wait {
         moment.closing.then_some(Why::ShuttingDown)
     }
 
-    /// When its time is over, as the clocks are now.
-    pub fn ends_ns(&self, now_ns: u64) -> Option<u64> {
-        let until = || self.until.as_ref();
-        let left_ms = |wall_ms: i64| u64::try_from(wall_ms - clock::wall_ms()).unwrap_or(0);
-        let at_ns = |wall_ms| now_ns.saturating_add(left_ms(wall_ms).saturating_mul(NS_PER_MS));
-        self.due_ns.or_else(|| until().map(|until| at_ns(until.wall_ms)))
+    /// When its time is over, as the two clocks are now.
+    pub fn ends_ns(&self, now_ns: u64, wall_ms: i64) -> Option<u64> {
+        let left_ms = |until: &Until| u64::try_from(until.wall_ms - wall_ms).unwrap_or(0);
+        let at_ns = |until| now_ns.saturating_add(left_ms(until).saturating_mul(NS_PER_MS));
+        self.due_ns.or_else(|| self.until.as_ref().map(at_ns))
     }
 
     /// Whether the end of the shell ends the wait also where others hold the output. Who says what

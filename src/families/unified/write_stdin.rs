@@ -19,7 +19,6 @@ use crate::pure::until::Echo;
 use crate::session::Session;
 use crate::session::asked::{Asked, Conditions};
 use crate::session::wait::{Progress, Until, Wait, WaitKind};
-use crate::sys::clock;
 use crate::sys::pty::Size;
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, Param, RpcError};
@@ -251,7 +250,8 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         engine.feed_now(id);
     }
     let kind = if empty { WaitKind::Poll } else { WaitKind::Input };
-    let note = note_of(params.yield_time_ms, relative_ms, until.as_ref());
+    let is_past = until.as_ref().is_some_and(|until| until.wall_ms <= engine.cx.wall_ms);
+    let note = note_of(params.yield_time_ms, relative_ms, is_past);
     Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
         due_ns: relative_ms.map(|ms| now_ns + ms * NS_PER_MS),
         until,
@@ -277,8 +277,7 @@ const YIELD_UNTIL_PAST: &str = "yield_until is in the past: this poll did not wa
 
 /// What is said of a wait that is another one than was asked for: a relative one that was clamped
 /// to `relative_ms`, or one until a moment that has come already.
-fn note_of(given: Option<Int>, relative_ms: Option<u64>, until: Option<&Until>) -> Option<String> {
-    let is_past = until.is_some_and(|until| until.wall_ms <= clock::wall_ms());
+fn note_of(given: Option<Int>, relative_ms: Option<u64>, is_past: bool) -> Option<String> {
     let clamped = relative_ms.and_then(|ms| clamp_note("yield_time_ms", given, ms));
     clamped.or_else(|| is_past.then(|| YIELD_UNTIL_PAST.to_owned()))
 }

@@ -93,6 +93,8 @@ pub struct Reading {
 pub struct Cx<F: Families> {
     /// The turn's time on the monotonic clock.
     pub now_ns: u64,
+    /// The turn's time on the wall clock, in milliseconds since 1970.
+    pub wall_ms: i64,
     /// The settings.
     pub config: Config,
     /// The client on stdin and stdout, and those of the socket.
