@@ -64,6 +64,40 @@ fn run_says_why_a_command_cannot_start() {
     assert_eq!(message, "execd: spawn nosuchprogram: ENOENT: No such file or directory\n");
 }
 
+/// An empty value was refused by what the kernel says of it: `the socket : EADDRINUSE`,
+/// `: ENAMETOOLONG: File name too long`, `spawn : ENOENT`.
+#[test]
+fn an_empty_value_is_refused_by_its_flag() {
+    let path = |flag: &str| format!("{flag} must be a path, not \"\" (try execd");
+    let shell = "--shell must be a shell, by its name or path, not \"\" (try execd";
+    let program = "spawn \"\": ENOENT: the name of a program must not be empty";
+    for (words, status, refusal) in [
+        (&["--socket", ""][..], 125, path("--socket")),
+        (&["--socket="], 125, path("--socket")),
+        (&["--log-dir", ""], 125, path("--log-dir")),
+        (&["ls", "--socket", ""], 125, path("--socket")),
+        (&["attach", "--socket", "", "@1"], 125, path("--socket")),
+        (&["call", "--socket", "", "ping"], 125, path("--socket")),
+        (&["call", "--log-dir", "", "ping"], 125, path("--log-dir")),
+        (&["log", "--log-dir", "", "x"], 125, path("--log-dir")),
+        (&["logs", "--log-dir", ""], 125, path("--log-dir")),
+        (&["logs", "clean", "--log-dir", ""], 125, path("--log-dir")),
+        (&["run", "--log", "", "true"], 125, path("--log")),
+        (&["agent", "--model", "a/b", "--log", "", "x"], 125, path("--log")),
+        (&["run", "--shell", "", "-c", "true"], 125, shell.to_owned()),
+        (&["run", "--shell=", "true"], 125, shell.to_owned()),
+        // As env(1) and timeout(1) have it, what is not found is 127.
+        (&["run", ""], 127, program.to_owned()),
+        (&["run", "--", "", "x"], 127, program.to_owned()),
+    ] {
+        let output = run(words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+        assert!(said.starts_with("execd") && said.contains(&refusal), "{words:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
+    }
+}
+
 #[test]
 fn run_passes_stdin_on() {
     let dir = TempDir::new().expect("a directory");

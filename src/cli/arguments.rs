@@ -2,6 +2,7 @@
 //! commands.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use lexopt::{Arg, Parser};
 
@@ -69,6 +70,11 @@ impl Arguments {
         duration(flag, &self.value()?)
     }
 
+    /// The value that is a path.
+    pub fn path(&mut self, flag: &str) -> Result<PathBuf, Reason> {
+        path(flag, &self.value()?)
+    }
+
     /// What stands in one word with the flag of one letter that came last.
     pub fn attached(&mut self) -> OsString {
         self.parser.optional_value().unwrap_or_default()
@@ -94,6 +100,12 @@ pub fn number(flag: &str, value: &OsStr, low: u64, high: u64) -> Result<u64, Rea
 pub fn duration(flag: &str, value: &OsStr) -> Result<u64, Reason> {
     // What is not UTF-8 is no time either.
     parse_duration(&value.to_string_lossy()).map_err(|reason| format!("{flag} {reason}"))
+}
+
+/// A flag's value as a path. An empty one would be told by what the kernel says of it.
+pub fn path(flag: &str, value: &OsStr) -> Result<PathBuf, Reason> {
+    let given = (!value.is_empty()).then(|| value.into());
+    given.ok_or_else(|| format!("{flag} must be a path, not \"\""))
 }
 
 /// A word as text.

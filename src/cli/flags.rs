@@ -2,7 +2,6 @@
 //! agent` are read in `agent::flags`, those of the settings in `settings`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use super::agent::flags::{self as agent, AgentOptions, Asked, HealthOptions};
 use super::arguments::Argument::{Flag, Word};
@@ -189,7 +188,7 @@ fn place_flag(flag: &str, arguments: &mut Arguments, place: &mut Place) -> Resul
         let pid = arguments.number(flag, 1, i32::MAX.unsigned_abs().into())?;
         place.pid = i32::try_from(pid).ok();
     } else {
-        place.socket = Some(PathBuf::from(arguments.value()?));
+        place.socket = Some(arguments.path(flag)?);
     }
     Ok(())
 }

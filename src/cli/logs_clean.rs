@@ -47,7 +47,9 @@ fn parse(arguments: &[OsString]) -> Result<Option<Options>, Reason> {
         match argument {
             Argument::Flag(flag) if matches!(&*flag, "-h" | "--help") => return Ok(None),
             Argument::Flag(flag) if flag == "--all" => all = true,
-            Argument::Flag(flag) if flag == "--log-dir" => dir = Some(arguments.value()?.into()),
+            Argument::Flag(flag) if flag == "--log-dir" => {
+                dir = Some(arguments.path(&flag)?);
+            }
             Argument::Flag(flag) if flag == "--older-than" => {
                 older_than_s = Some(age_s(&flag, &arguments.value()?)?);
             }

@@ -2,9 +2,8 @@
 //! another execd.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
 
-use super::arguments::{Arguments, Reason, duration, number};
+use super::arguments::{Arguments, Reason, duration, number, path};
 use super::table::{Flag, LINES, SETTINGS, Takes};
 use crate::config::{
     Config, OnEof, OnImpossible, SocketPlace, job_output_chars, job_ttl_ms, job_yield_ms, jobs_kept,
@@ -127,8 +126,8 @@ fn set(flag: &str, value: &OsStr, config: &mut Config) -> Result<(), Reason> {
                 _ => return Err(format!("--on-impossible must be answer or wait, not {value:?}")),
             };
         }
-        "--log-dir" => config.logs.dir = Some(PathBuf::from(value)),
-        "--socket" => config.socket = SocketPlace::At(PathBuf::from(value)),
+        "--log-dir" => config.logs.dir = Some(path(flag, value)?),
+        "--socket" => config.socket = SocketPlace::At(path(flag, value)?),
         "--max-sessions" => config.max_sessions = size(given(1, MAX_SESSIONS_LIMIT as u64)?),
         "--max-line-bytes" => {
             let (low, high) = (MIN_MAX_LINE_BYTES as u64, MAX_MAX_LINE_BYTES as u64);

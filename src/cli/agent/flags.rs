@@ -93,7 +93,7 @@ pub fn parse(words: Vec<OsString>, mut config: Config) -> Result<Asked, Reason> 
             "--health" => {}
             "--json" => options.json = true,
             "-v" => options.verbose = true,
-            "--log" => options.log = Some(PathBuf::from(arguments.value()?)),
+            "--log" => options.log = Some(arguments.path(&flag)?),
             "--max-tokens" => {
                 let tokens = arguments.number(&flag, 0, i64::MAX.unsigned_abs())?;
                 params.insert("max_tokens".to_owned(), tokens.into());

@@ -1,7 +1,7 @@
 //! The arguments of `execd log` and `execd logs`.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::arguments::Argument::{Flag, Word};
 use super::super::arguments::{Arguments, Reason, number, text};
@@ -35,7 +35,7 @@ pub(super) fn log(words: Vec<OsString>) -> Result<Command, Reason> {
             }
             "-f" | "--follow" => follow = true,
             "--raw" => raw = true,
-            "--log-dir" => log_dir = Some(PathBuf::from(arguments.value()?)),
+            "--log-dir" => log_dir = Some(arguments.path(&flag)?),
             "--pid" | "--socket" => place_flag(&flag, &mut arguments, &mut place)?,
             flag => return Err(arguments.unknown(flag)),
         }
@@ -88,7 +88,7 @@ pub(super) fn logs(words: Vec<OsString>) -> Result<Command, Reason> {
             Flag(flag) => match flag.as_str() {
                 "-h" | "--help" => return Ok(Command::Help),
                 "--all" => options.most = usize::MAX,
-                "--log-dir" => options.log_dir = Some(PathBuf::from(arguments.value()?)),
+                "--log-dir" => options.log_dir = Some(arguments.path(&flag)?),
                 flag => return Err(arguments.unknown(flag)),
             },
             Word(extra) => return Err(format!("logs does not take {extra:?}")),
@@ -99,6 +99,8 @@ pub(super) fn logs(words: Vec<OsString>) -> Result<Command, Reason> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]

@@ -122,18 +122,13 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
             "-q" | "--quiet" => options.quiet = true,
             "--json" => options.json = true,
             "--name" => options.name = Some(text(arguments.value()?)?),
-            "--log" => options.log = Some(PathBuf::from(arguments.value()?)),
+            "--log" => options.log = Some(arguments.path(&flag)?),
             flag => drop(setting(flag, &mut arguments, &mut options.config)?),
         }
     }
     options.what = what(code, shell, command)?;
-    if let Some(file) = &options.log {
-        if file.as_os_str().is_empty() {
-            return Err("--log needs the name of a file, not \"\"".to_owned());
-        }
-        if options.config.logs.off {
-            return Err("--log FILE asks for a log: leave out --no-log (EXECD_NO_LOG)".to_owned());
-        }
+    if options.log.is_some() && options.config.logs.off {
+        return Err("--log FILE asks for a log: leave out --no-log (EXECD_NO_LOG)".to_owned());
     }
     Ok(Command::Run(Box::new(options)))
 }
@@ -141,6 +136,9 @@ pub fn run(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
 /// What the words mean together.
 fn what(code: Option<String>, shell: Option<String>, words: Vec<OsString>) -> Result<What, Reason> {
     match (code, shell) {
+        (_, Some(shell)) if shell.is_empty() => {
+            Err("--shell must be a shell, by its name or path, not \"\"".to_owned())
+        }
         (Some(code), shell) => {
             Ok(What::Code { code, shell: shell.unwrap_or_else(|| SHELL.to_owned()), words })
         }

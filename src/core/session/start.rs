@@ -109,6 +109,9 @@ pub fn spawn_failure(program: &str, cwd: &Path, failure: SpawnError) -> String {
             "spawn {program}: {errno}; the command or its environment is longer than the kernel \
              takes (128 KiB an argument): put it into a file and run that"
         ),
+        Step::Exec if program.is_empty() => {
+            "spawn \"\": ENOENT: the name of a program must not be empty".to_owned()
+        }
         Step::Exec => format!("spawn {program}: {errno}"),
         Step::Clone => format!("spawn {program}: {errno} (starting a process)"),
         Step::Terminal => format!("take the pseudo-terminal: {errno}"),
