@@ -256,3 +256,19 @@ fn a_negative_session_is_refused_by_name_as_it_was_given() {
     }
     assert!(seen >= 13, "{seen}");
 }
+
+/// Sixty-four names of 8 MB, as long as a line may be, were kept for as long as anything names
+/// their sessions, and a list repeated all of them: half a gigabyte.
+/// rule: protocol.md, Bounds: name of a session: 1 KiB
+#[test]
+fn the_name_of_a_session_is_bounded() {
+    let mut execd = Execd::start();
+    for (method, cmd) in [("exec_command", "cmd"), ("bash_stream", "command")] {
+        let long = json!({cmd: "true", "name": "é".repeat(513)});
+        let message = execd.refused(method, long, "name");
+        assert!(message.starts_with("name must be a string of at most 1024 bytes, not "));
+        assert!(message.len() < 300, "{message}");
+        let fits = json!({cmd: "true", "name": "é".repeat(512)});
+        execd.result(method, fits);
+    }
+}

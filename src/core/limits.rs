@@ -194,6 +194,8 @@ pub const MAX_JSON_DEPTH: usize = 128;
 pub const MAX_PENDING_REQUESTS: usize = 1_024;
 /// Longest id of a request that is kept and echoed.
 pub const MAX_ID_BYTES: usize = 4_096;
+/// Longest name of a session, which lists and notifications repeat, also when it has ended.
+pub const MAX_LABEL_BYTES: usize = 1_024;
 /// Above this much unsent output no further reply of a wait is built, and progress is dropped.
 pub const OUTBOX_HIGH_BYTES: usize = 1024 * 1024;
 /// Above this much unsent output stdin is not read.

@@ -8,7 +8,7 @@ use serde_json::json;
 /// A value that fits a kind; of an object, one with all its fields.
 fn sample(kind: Kind) -> String {
     match kind {
-        Kind::Text | Kind::NonEmptyText | Kind::Chars => "\"x\"".to_owned(),
+        Kind::Text | Kind::NonEmptyText | Kind::Label | Kind::Chars => "\"x\"".to_owned(),
         Kind::Integer | Kind::Session => "1".to_owned(),
         Kind::Number => "1.5".to_owned(),
         Kind::Bool => "true".to_owned(),

@@ -221,7 +221,7 @@ export interface MethodParams {
     header?: "full" | "compact";
     /** the cap of a poll in ms; default execd's own (1800000) */
     max_empty_poll_ms?: number;
-    /** a label for lists */
+    /** a label for lists; 1 KiB at most */
     name?: string;
     /** "wake" sends a notification when the session ends and no call observed it */
     on_exit?: "none" | "wake";
@@ -426,7 +426,7 @@ export interface MethodParams {
     env?: Record<string, string | null>;
     /** characters of each text of a reply, clamped to 1..150000; default 30000 */
     maxOutputChars?: number;
-    /** a label for lists */
+    /** a label for lists; 1 KiB at most */
     name?: string;
     /**
      * "answer" ends a wait that nothing but input can end any more; "wait" waits on; default that

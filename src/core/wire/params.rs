@@ -13,7 +13,7 @@ use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
 use super::{Int, Reason, RpcError, wanted};
-use crate::limits::QUOTED_VALUE_BYTES;
+use crate::limits::{MAX_LABEL_BYTES, QUOTED_VALUE_BYTES};
 use crate::pure::json::fields::Fields;
 use crate::pure::process::marks::is_mark;
 use crate::pure::text::utf8::floor_boundary;
@@ -30,6 +30,8 @@ pub enum Kind {
     Text,
     /// A string without NUL that is not empty.
     NonEmptyText,
+    /// A string without NUL that is kept as long as what it names: of bounded length.
+    Label,
     /// A string of any characters.
     Chars,
     /// A whole number (250, 250.0 and 1e3 are).
@@ -225,13 +227,18 @@ pub(super) fn checked_fields<'a>(
 fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
     let fault = |wanted: &str| misfit(path, wanted, raw);
     match kind {
-        Kind::Text | Kind::NonEmptyText => match serde_json::from_str::<String>(raw) {
-            Err(_) => fault("a string"),
-            Ok(text) if text.is_empty() && kind == Kind::NonEmptyText => {
-                fault("a string that is not empty")
+        Kind::Text | Kind::NonEmptyText | Kind::Label => {
+            match serde_json::from_str::<String>(raw) {
+                Err(_) => fault("a string"),
+                Ok(text) if text.is_empty() && kind == Kind::NonEmptyText => {
+                    fault("a string that is not empty")
+                }
+                Ok(text) if text.len() > MAX_LABEL_BYTES && kind == Kind::Label => {
+                    fault("a string of at most 1024 bytes")
+                }
+                Ok(text) => no_nul(path, &text, path),
             }
-            Ok(text) => no_nul(path, &text, path),
-        },
+        }
         Kind::Chars => serde_json::from_str::<String>(raw).map(drop).or_else(|_| fault("a string")),
         Kind::Integer => {
             serde_json::from_str::<Int>(raw).map(drop).or_else(|_| fault("a whole number"))
@@ -353,7 +360,7 @@ fn check_env(path: &str, env: &Map<String, Value>) -> Result<(), RpcError> {
 /// The schema of a kind, but for those that have parts of their own.
 fn plain_schema(kind: Kind) -> &'static str {
     match kind {
-        Kind::Text | Kind::Chars | Kind::Choice(_) => r#"{"type":"string"}"#,
+        Kind::Text | Kind::Label | Kind::Chars | Kind::Choice(_) => r#"{"type":"string"}"#,
         Kind::NonEmptyText => r#"{"type":"string","minLength":1}"#,
         Kind::Integer | Kind::Session => r#"{"type":"integer"}"#,
         Kind::Number => r#"{"type":"number"}"#,

@@ -97,7 +97,7 @@ wire::params! {
             Kind::Integer,
             "characters of each text of a reply, clamped to 1..150000; default 30000",
         );
-        name "name": Option<String> = optional(Kind::Text, "a label for lists");
+        name "name": Option<String> = optional(Kind::Label, "a label for lists; 1 KiB at most");
     }
 }
 

@@ -92,7 +92,7 @@ wire::params! {
             "\"wake\" sends a notification when the session ends and no call observed it",
         );
         stream "stream": bool = optional(Kind::Bool, "sends progress notifications while waiting");
-        name "name": Option<String> = optional(Kind::Text, "a label for lists");
+        name "name": Option<String> = optional(Kind::Label, "a label for lists; 1 KiB at most");
         raw_output "raw_output": bool = optional(
             Kind::Bool,
             "gives output unprocessed instead of clean text",
