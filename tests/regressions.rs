@@ -59,6 +59,46 @@ fn execd_run(dir: &TempDir, arguments: &[&str], stdin: Stdio) -> Child {
         .expect("execd runs")
 }
 
+/// Where execd's directory had been deleted, `/` was told for it, and a relative workdir was one of
+/// `/`: `rm -rf ./*` in `build` would have been in `/build`.
+#[test]
+fn a_relative_directory_of_a_deleted_one_is_not_found() {
+    let dir = TempDir::new().expect("a directory");
+    let gone = dir.path().join("gone");
+    std::fs::create_dir(&gone).expect("made");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_execd"))
+        .env("TMPDIR", dir.path())
+        .env("XDG_RUNTIME_DIR", dir.path())
+        .current_dir(&gone)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("execd starts");
+    std::fs::remove_dir(&gone).expect("removed");
+    let mut input = child.stdin.take().expect("stdin");
+    for (id, place) in [(1, json!({"cmd": "true", "workdir": "etc"})), (2, json!({"cmd": "true"}))]
+    {
+        writeln!(input, "{}", json!({"id": id, "method": "exec_command", "params": place}))
+            .expect("written");
+    }
+    drop(input);
+    let output = child.wait_with_output().expect("ends");
+    let deleted = format!("{} (deleted)", gone.display());
+    let mut told = 0;
+    for line in String::from_utf8(output.stdout).expect("text").lines() {
+        let reply: Value = serde_json::from_str(line).expect("JSON");
+        let result = &reply["result"];
+        if reply["id"] == 1 {
+            let failure = result["failure_message"].as_str().expect("a failure");
+            assert!(failure.starts_with(&format!("workdir {deleted}/etc: ENOENT")), "{failure}");
+        } else {
+            assert_eq!((&result["exit_code"], &result["cwd"]), (&json!(0), &json!(deleted)));
+        }
+        told += 1;
+    }
+    assert_eq!(told, 2);
+}
+
 /// User and system time of a process so far, in clock ticks.
 fn ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

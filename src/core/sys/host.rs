@@ -126,9 +126,11 @@ pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// The current directory; `/` when it has been deleted.
+/// The current directory; what the kernel calls it when it has been deleted, which is no place:
+/// what is relative to it is not found, rather than found in another directory.
 pub fn current_dir() -> PathBuf {
-    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
+    let deleted = |_| std::fs::read_link("/proc/self/cwd");
+    std::env::current_dir().or_else(deleted).unwrap_or_else(|_| PathBuf::from("/ (deleted)"))
 }
 
 /// Where logs go unless --log-dir names another place: `$TMPDIR/pi-execd-<uid>`.
