@@ -255,8 +255,10 @@ fn json_that_is_no_request_is_refused_with_its_id_where_that_is_valid() {
         // Keys that count, given twice.
         (br#"{"id":1,"id":2,"method":"ping"}"#, no_request("null")),
         (br#"{"id":1,"\u0069d":1,"method":"ping"}"#, no_request("null")),
-        (br#"{"id":1,"method":"ping","method":"shutdown"}"#, no_request("null")),
-        (br#"{"id":1,"method":"ping","params":{},"params":{}}"#, no_request("null")),
+        (br#"{"id":1,"method":"ping","method":"shutdown"}"#, no_request("1")),
+        (br#"{"method":"ping","params":{},"params":{},"\u0069d":"a"}"#, no_request(r#""a""#)),
+        (br#"{"id":[],"method":"ping","params":{},"params":{}}"#, no_request("null")),
+        (br#"{"id":1,"method":"ping","method":"ping","id":2}"#, no_request("null")),
     ]);
 }
 

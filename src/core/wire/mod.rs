@@ -91,6 +91,14 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D:
     <&RawValue>::deserialize(from).map(Some)
 }
 
+/// The id of an object that has another field twice.
+fn id_among(text: &str) -> RequestId {
+    let fields = params::fields_of(text).map(|fields| fields.0).unwrap_or_default();
+    let mut ids = fields.iter().filter(|(name, _)| name == "id");
+    let id = ids.next().filter(|_| ids.next().is_none());
+    id.and_then(|(_, raw)| RequestId::from_json(raw.get())).unwrap_or_else(RequestId::null)
+}
+
 fn refused(id: RequestId, error: RpcError) -> Refused {
     Refused { id: Some(id), error }
 }
@@ -112,7 +120,10 @@ pub fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|fault| {
         // A field given twice ends the reading: the rest may still be no JSON.
         match serde_json::from_str::<&RawValue>(text) {
-            Ok(_) => no_request(&format!("the request cannot be read: {fault}")),
+            Ok(_) => {
+                let why = format!("the request cannot be read: {fault}");
+                refused(id_among(text), RpcError::invalid_request(&why))
+            }
             Err(fault) => no_json(&fault),
         }
     })?;

@@ -148,7 +148,7 @@ fn lines_that_are_no_requests_get_the_documented_code_and_id() {
         (br#"{"id":5,"method":5}"#, -32600, "5"),
         (br#"{"id":5,"method":["m"]}"#, -32600, "5"),
         (br#"{"id":5,"id":6,"method":"m"}"#, -32600, "null"),
-        (br#"{"id":5,"method":"m","method":"m"}"#, -32600, "null"),
+        (br#"{"id":5,"method":"m","method":"m"}"#, -32600, "5"),
         (br#"{"id":5,"id":6,"method":"m"} x"#, -32700, "null"),
         (br#"{"id":5,"id":6,method:"m"}"#, -32700, "null"),
         (br#"{"id":5,"method":"m","params":[]}"#, -32602, "5"),
