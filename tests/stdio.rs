@@ -5,12 +5,12 @@
 mod common;
 
 use std::fs::File;
-use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -496,6 +496,62 @@ fn a_reader_that_is_slow_but_reads_gets_everything_at_the_end() {
     assert_eq!(lines.len(), 1_500, "the last bytes are {:?}", &text[text.len() - 40..]);
     assert!(lines.iter().enumerate().all(|(at, line)| is_long_pong(line, at)));
     assert_eq!(host.exit_code(), Some(0));
+}
+
+/// A shell's loop that works on a line for longer than the last flush may last lost all that was
+/// not in the pipe: without a word, and with status 0.
+/// rule: protocol.md, End of input, signals, a lost reader: A reader that is slow but reads gets
+///   everything
+#[test]
+fn a_reader_that_rests_after_a_line_gets_everything_at_the_end() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    for at in 0..500 {
+        input.write_all(&long_ping(at)).expect("execd reads");
+    }
+    drop(input);
+    let mut output = BufReader::with_capacity(1, output);
+    let mut lines = vec![String::new()];
+    output.read_line(&mut lines[0]).expect("a line");
+    // This pause is the slowness that is tested, no synchronisation.
+    thread::sleep(std::time::Duration::from_secs(5));
+    lines[0].pop();
+    lines.extend(output.lines().map(|line| line.expect("UTF-8")));
+    assert_eq!(lines.len(), 500);
+    assert!(lines.iter().enumerate().all(|(at, line)| is_long_pong(line, at)));
+    assert_eq!(host.exit_code(), Some(0));
+}
+
+/// Answers that nobody reads were given up as if they had been told: status 0 and not a word.
+/// rule: protocol.md, End of input, signals, a lost reader: The exit status is 0 only if every line
+///   was answered
+#[test]
+fn answers_that_are_given_up_at_the_end_are_told() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_execd"))
+        .args(["--no-socket", "--no-log", "--lenient"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("execd starts");
+    let mut input = child.stdin.take().expect("stdin");
+    for at in 0..100 {
+        input.write_all(&long_ping(at)).expect("execd reads");
+    }
+    drop(input);
+    let output = child.stdout.take();
+    assert_eq!(common::outside::end_of(&mut child).code(), Some(1));
+    drop(output);
+    let mut said = String::new();
+    child.stderr.take().expect("stderr").read_to_string(&mut said).expect("text");
+    let lost: usize = said
+        .strip_prefix("execd: ")
+        .and_then(|said| {
+            said.strip_suffix(" bytes of answers are lost: nobody has read them in time\n")
+        })
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("{said:?}"));
+    assert!(lost > 100_000, "{lost}");
 }
 
 // ---- A reader that is gone --------------------------------------------------------------------

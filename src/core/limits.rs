@@ -78,6 +78,8 @@ pub const SHUTDOWN_GRACE_MS: u64 = 1_000;
 pub const SHUTDOWN_GIVE_UP_MS: u64 = 2_000;
 /// How long the last flush to a reader that never reads may take.
 pub const LAST_FLUSH_MS: u64 = 2_000;
+/// How much longer one that has read before may take nothing of its pipe, at the end of stdin.
+pub const SLOW_FLUSH_MS: u64 = 60_000;
 /// How long a reply that says exited waits for the keeper's acknowledgement of its log.
 pub const LOG_ACK_WAIT_MS: u64 = 250;
 /// Two starts of the guard, or of the log writer, are at least this far apart.

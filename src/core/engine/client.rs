@@ -2,6 +2,7 @@
 //! (protocol.md, A slow reader).
 
 mod spoken;
+mod taken;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -76,6 +77,8 @@ pub struct Client {
     pub stopped: bool,
     /// The client has taken output while its input was not read, since that was last asked.
     pub took_while_stopped: bool,
+    /// Bytes that were written to it so far.
+    written: u64,
     /// What lay unread in its input when that was last looked at, while it is not read.
     unread: Option<usize>,
     /// The client is attached to a session whose output it has not been sent, for want of room.
@@ -130,6 +133,7 @@ impl Client {
             crowded: false,
             stopped: false,
             took_while_stopped: false,
+            written: 0,
             unread: None,
             lags: false,
             read_turn_bytes: REQUEST_READ_TURN_BYTES,
@@ -419,6 +423,7 @@ impl Client {
             match self.output.write(&front[..front.len().min(left)]) {
                 Io::Moved(bytes) => {
                     self.outbox.consume(bytes);
+                    self.written += bytes as u64;
                     self.took_while_stopped |= self.stopped;
                     left -= bytes;
                 }

@@ -60,7 +60,7 @@ pub struct Closing {
     ended: Vec<Value>,
     /// A second signal asked for SIGKILL.
     hurried: bool,
-    /// What was unsent when the last flush was last looked at.
+    /// What was unsent or untaken when the last flush was last looked at.
     unsent: usize,
 }
 
@@ -81,8 +81,8 @@ impl Closing {
         self.cause == Cause::EndOfInput
     }
 
-    /// Notes what is still unsent. A reader that takes some of it, however slowly, gets all of
-    /// it, unless a signal asked for the end: only one that never reads is given up.
+    /// Notes what is still unsent or untaken. A reader that takes some of it, however slowly, gets
+    /// all of it, unless a signal asked for the end: only one that never reads is given up.
     fn note_unsent(&mut self, unsent: usize, now_ns: u64) {
         if unsent < self.unsent && !matches!(self.cause, Cause::Signal(_)) {
             self.until_ns = now_ns + LAST_FLUSH_MS * NS_PER_MS;

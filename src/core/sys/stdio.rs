@@ -162,6 +162,11 @@ impl Channel {
         usize::try_from(room).map_or(unread > 0, |room| unread + PIPE_PAGE_BYTES >= room / 2)
     }
 
+    /// Whether this is a pipe.
+    pub fn is_pipe(&self) -> bool {
+        kind_of(self.fd) == Ok(libc::S_IFIFO)
+    }
+
     /// Whether this is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal

@@ -12,6 +12,7 @@ use crate::engine::run_front::RunFront;
 use crate::engine::{Engine, Owner};
 use crate::limits::{
     LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
+    SLOW_FLUSH_MS,
 };
 use crate::pure::process::killed::KilledBy;
 use crate::pure::text::visible;
@@ -148,14 +149,16 @@ impl<F: Families> Engine<F> {
         if closing.phase == Phase::Flushing {
             let errors = cx.front.as_ref().map_or(0, RunFront::unsent_errors);
             let asked = cx.front.as_ref().and_then(RunFront::asked_to_end);
-            let unsent = cx.clients.stdin.outbox.len() + errors;
-            closing.note_unsent(unsent, now_ns);
             let stdin = &cx.clients.stdin;
+            let unsent = stdin.outbox.len() + errors;
+            closing.note_unsent(unsent + stdin.untaken(), now_ns);
             let answered = cx.clients.iter().all(Client::is_served) && errors == 0;
             // The output of `execd run` is its purpose: a slow reader gets all of it.
             let ran = matches!(closing.cause, Cause::Ran(_));
             let patient = ran && asked.is_none() && !stdin.reader_gone;
-            let late = now_ns >= closing.until_ns && (!patient || unsent == 0);
+            let give_up_ns = closing.until_ns + SLOW_FLUSH_MS * NS_PER_MS;
+            let slow = closing.tells_of_lines() && now_ns < give_up_ns && stdin.is_slow();
+            let late = now_ns >= closing.until_ns && !slow && (!patient || unsent == 0);
             if let (Some(signal), true) = (asked, late && ran && unsent > 0) {
                 closing.cause = Cause::Signal(signal);
             }
@@ -171,20 +174,31 @@ impl<F: Families> Engine<F> {
             }
         }
         let until_ns = closing.until_ns;
-        cx.deadlines.set(Owner::Closing, (until_ns > now_ns).then_some(until_ns));
+        let give_up_ns = until_ns + SLOW_FLUSH_MS * NS_PER_MS;
+        let due_ns = if until_ns > now_ns { until_ns } else { give_up_ns };
+        let waits = due_ns > now_ns && (until_ns > now_ns || closing.tells_of_lines());
+        cx.deadlines.set(Owner::Closing, waits.then_some(due_ns));
         None
     }
 
     /// The exit status that the lines of stdin lead to, where nothing else has decided it: not 0
-    /// when one of them was answered with an error. People are told of the first of these.
+    /// when one of them was answered with an error, or its answer was given up. People are told of
+    /// the first of these.
     fn status_of_lines(&self) -> i32 {
         let cx = &self.cx;
+        let stdin = &cx.clients.stdin;
         let of_lines = cx.closing.as_ref().is_some_and(Closing::tells_of_lines);
-        let Some((line, message)) = cx.clients.stdin.first_fault.as_ref() else { return 0 };
+        if of_lines && !stdin.left && !stdin.outbox.is_empty() {
+            let bytes = stdin.outbox.len();
+            let gone = format!("{bytes} bytes of answers are lost: nobody has read them in time");
+            tell_people(&gone, LAST_FLUSH_MS);
+            return EXIT_LINE_FAILED;
+        }
+        let Some((line, message)) = stdin.first_fault.as_ref() else { return 0 };
         if !of_lines || cx.config.lenient {
             return 0;
         }
-        let lines = match cx.clients.stdin.faults {
+        let lines = match stdin.faults {
             1 => format!("line {line} was refused"),
             more => format!("{more} lines were refused, line {line} first"),
         };
@@ -248,13 +262,15 @@ impl<F: Families> Engine<F> {
             && waiting > 0
             && held_back().count() == waiting
             && (stdin.in_line == 0 || self.line_stands());
-        let (unsent, now_ns) = (stdin.outbox.len(), self.cx.now_ns);
+        let unsent = if stuck { stdin.outbox.len() + stdin.untaken() } else { 0 };
+        let now_ns = self.cx.now_ns;
         let since_ns = match self.stuck_since {
             Some((since_ns, before)) if stuck && before == unsent => since_ns,
             _ => now_ns,
         };
         self.stuck_since = stuck.then_some((since_ns, unsent));
-        let due_ns = since_ns + LAST_FLUSH_MS * NS_PER_MS;
+        let more_ms = if stuck && stdin.is_slow() { SLOW_FLUSH_MS } else { 0 };
+        let due_ns = since_ns + (LAST_FLUSH_MS + more_ms) * NS_PER_MS;
         if stuck {
             self.cx.deadlines.set(Owner::Closing, (due_ns > now_ns).then_some(due_ns));
         }
