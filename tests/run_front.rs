@@ -350,6 +350,30 @@ fn what_is_no_end_of_a_command_has_a_status_of_its_own() {
     }
 }
 
+/// A program on the PATH that may not be executed was told as one that is not there, with 127;
+/// env(1) and timeout(1) have 126.
+/// rule: protocol.md, From a shell: 125 for a failure of execd's own and for bad usage; 126 for a
+///   program that could not be started; 127 for one that was not found
+#[test]
+fn a_program_on_the_path_that_may_not_be_executed_is_there() {
+    let dir = directory();
+    let (one, other) = (dir.path().join("one"), dir.path().join("other"));
+    for place in [&one, &other] {
+        std::fs::create_dir(place).expect("made");
+        std::fs::write(place.join("program"), "#!/bin/sh\nexit 9\n").expect("written");
+    }
+    let path = format!("{}:{}:/nosuchdir", one.display(), other.display());
+    let run = || run(&dir, &["-q", "program"]).env("PATH", &path).output().expect("execd runs");
+    let refused = run();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(126), "{said}");
+    assert_eq!(said, "execd: spawn program: EACCES: Permission denied\n");
+    // The next one on the PATH is taken, as ever.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(other.join("program"), mode).expect("set");
+    assert_eq!(run().status.code(), Some(9));
+}
+
 /// rule: protocol.md, From a shell: Output of the command that cannot be written is said on
 ///   stderr, and ends the command: exit status 125
 /// rule: protocol.md, From a shell: `execd run` refuses to start with stdout or stderr closed

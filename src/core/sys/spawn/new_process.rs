@@ -222,7 +222,8 @@ fn exec(order: &Order<'_>) -> i32 {
 /// Replaces this process by the first of the programs that can be; `tell` hears the number of each
 /// before it is tried. `of_shell`: null, or the array whose second place `argv` is, for what
 /// execvp(3) does with a program in no format that the kernel knows: /bin/sh reads it. Gives the
-/// errno of why none can. Async-signal-safe where `tell` is.
+/// errno of why none can: of those on PATH EACCES where one is there, as execvp(3) has it.
+/// Async-signal-safe where `tell` is.
 pub(super) fn exec_first<'a>(
     programs: impl Iterator<Item = &'a CStr>,
     looked_up: bool,
@@ -230,6 +231,7 @@ pub(super) fn exec_first<'a>(
     of_shell: *mut *const c_char,
     tell: impl Fn(i32),
 ) -> i32 {
+    let mut why = libc::ENOENT;
     for (program, number) in programs.zip(0..) {
         tell(number);
         // SAFETY: null-terminated arrays of C strings, which whoever calls has built and keeps.
@@ -247,6 +249,9 @@ pub(super) fn exec_first<'a>(
         if !looked_up || !NOT_HERE.contains(&errno) {
             return errno;
         }
+        if errno == libc::EACCES {
+            why = errno;
+        }
     }
-    libc::ENOENT
+    why
 }

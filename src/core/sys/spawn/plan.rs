@@ -63,7 +63,8 @@ pub struct Plan<'a> {
     /// paths, or ones that count from `cwd`; at least one.
     pub programs: &'a [&'a CStr],
     /// Whether they come from a search on PATH: one that is not there, or is no program, is
-    /// passed over, and if all are, there is no such program (ENOENT).
+    /// passed over, and if all are, there is no such program (ENOENT), or none that may be
+    /// executed (EACCES).
     pub looked_up: bool,
     /// Its arguments, the first being its name.
     pub argv: &'a [&'a CStr],
