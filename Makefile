@@ -1,4 +1,4 @@
-# The commands of this repository. `make test` is what CI runs.
+# The commands of this repository. `make test` and `make test-dist-x64` are what CI runs.
 
 # Written by npm when it has installed what the extension's checks need.
 NPM_DONE = pi-extension/node_modules/.package-lock.json
@@ -17,7 +17,8 @@ COMPLETIONS = bash-completion/completions/execd zsh/site-functions/_execd \
 	fish/vendor_completions.d/execd.fish
 
 .PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large \
-	test-pi-152 spec install uninstall mcp-clients dist test-dist test-arm64 test-same
+	test-pi-152 spec install uninstall mcp-clients dist test-dist test-dist-x64 \
+	test-arm64 test-same
 
 test: npm-found lint unit extension mcp-clients bench-quick
 
@@ -99,6 +100,11 @@ dist: npm-found $(NPM_DONE)
 # run; the binary for aarch64 by qemu-user, by the tests of the protocol and of sessions too.
 test-dist: test-same test-arm64
 	EXECD_DIST=dist node --test scripts/dist/dist.test.mjs
+
+# What CI does of both: a release for x86-64 alone, made once.
+test-dist-x64: npm-found $(NPM_DONE)
+	DIST_PARTIAL=1 scripts/dist/make.sh dist
+	DIST_PARTIAL=1 EXECD_DIST=dist node --test scripts/dist/dist.test.mjs
 
 test-same:
 	scripts/dist/same.sh dist
