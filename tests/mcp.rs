@@ -384,10 +384,10 @@ fn structured_content_is_there_only_where_it_is_asked_for() {
     }
 }
 
-/// Results of 50 KiB reached no model whole: Claude Code showed it 2 KB of their beginning, OpenCode
-/// all but the newest lines and the footer.
-/// rule: mcp.md, Tools: A result shows at most 36 KiB and 1,900 lines of output, which hosts hand on
-///   whole; flags set other bounds
+/// Results of 50 KiB reached no model whole: Claude Code showed it 2 KB of their beginning,
+/// OpenCode all but the newest lines and the footer.
+/// rule: mcp.md, Tools: A result shows at most 36 KiB and 1,900 lines of output, which hosts hand
+///   on whole; flags set other bounds
 #[test]
 fn results_are_no_longer_than_what_hosts_hand_on() {
     let narrow = "seq 9000";

@@ -26,10 +26,11 @@ pub const MCP_SUBSCRIPTIONS_MAX: usize = 64;
 pub const MCP_RECENT_COUNT: usize = 64;
 /// Bytes of a log that one reading of its resource gives: what hosts cut is the same there.
 pub const MCP_READ_BYTES: u64 = MCP_TEXT_BYTES as u64;
-/// Bytes of a command's output in one result. Hosts cut a longer result, and not at its beginning:
-/// Codex takes the middle out above 10,000 tokens, which it counts as 40,000 bytes, Gemini CLI above
-/// 40,000 characters; OpenCode keeps the first 50 KiB, and of more than 50,000 characters Claude
-/// Code shows its model the first 2 KB. The rest is for header, footer and events.
+/// Bytes of a command's output in one result. Hosts cut a longer result, and not at its
+/// beginning: Codex takes the middle out above 10,000 tokens, which it counts as 40,000 bytes,
+/// Gemini CLI above 40,000 characters; OpenCode keeps the first 50 KiB, and of more than 50,000
+/// characters Claude Code shows its model the first 2 KB. The rest is for header, footer and
+/// events.
 pub const MCP_TEXT_BYTES: usize = 36 * 1024;
 /// Lines of it. OpenCode keeps the first 2,000 of a result.
 pub const MCP_TEXT_LINES: usize = 1_900;
