@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 /// Tasks that parallel runs.
 const TASKS: usize = 40;
-/// How long all of them may take: each starts some fifteen processes, on a machine that may be busy.
+/// How long all of them may take: each starts some fifteen processes, and a machine may be busy.
 const ALL_TASKS: Duration = Duration::from_secs(180);
 /// How many of them run at once, as the document has it.
 const AT_ONCE: usize = 8;
