@@ -167,6 +167,42 @@ fn what_fails_for_all_tasks_is_no_result() {
     assert_eq!(batch.results().len(), 1);
 }
 
+/// The page's check let through what has no prompt (`jq` makes the prompt "null" of that, which is
+/// run and paid), and a last line without its newline, which is no line to `wc` and never run.
+/// rule: scale.md, One task: The check of a list finds what would be refused, run for nothing or
+///   left out
+#[test]
+fn the_check_of_a_list_finds_what_is_no_task() {
+    if missing("jq") {
+        return;
+    }
+    let page = page();
+    let at = page.find("jq -es ").expect("the check");
+    let check = &page[at..at + page[at..].find("\n```").expect("its block's end")];
+    let check = check.split("\nfind ").next().expect("what stands before");
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let says = |list: &str| {
+        std::fs::write(dir.path().join("tasks.ndjson"), list).expect("a list");
+        let mut bash = Command::new("bash");
+        let said = output_of(bash.args(["-c", check]).current_dir(dir.path()));
+        String::from_utf8_lossy(&said.stdout).trim().to_owned()
+    };
+    let task = r#"{"label":"a","prompt":"b"}"#;
+    assert_eq!(says(&format!("{task}\n{task}\n")), "true");
+    for wrong in [
+        format!("{task}\n{task}"),
+        format!("{task} {task}\n"),
+        format!("{task}\n\n"),
+        format!("{task}\n{{\"label\":\"a\"}}\n"),
+        format!("{task}\n{{\"prompt\":\"b\"}}\n"),
+        format!("{}\n", task.replace("\"b\"", "\"\"")),
+        format!("{}\n", task.replace("\"b\"", "5")),
+    ] {
+        assert_eq!(says(&wrong), "false", "{wrong}");
+    }
+    assert_ne!(says("no JSON\n"), "true");
+}
+
 // ---- Slurm, without one -------------------------------------------------------------------
 
 /// rule: scale.md, Slurm: `submit.sh` ends with the status of an sbatch that is refused, and called
