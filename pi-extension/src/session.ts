@@ -138,7 +138,7 @@ export class PiSession implements FamilyContext {
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, START_WAIT_MS);
     });
-    await Promise.race([this.#start(), late]);
+    await Promise.race([this.#start(ctx), late]);
     clearTimeout(timer);
   }
 
@@ -167,12 +167,12 @@ export class PiSession implements FamilyContext {
   }
 
   /** Never rejects: nobody waits for it when it takes long. */
-  async #start(): Promise<void> {
+  async #start(ctx: HostContext): Promise<void> {
     try {
       await this.execd.start();
       this.#registry.onExecd();
       const instead = this.#registry.registered.flatMap(({ replacesBash }) => replacesBash ?? []);
-      for (const text of gateNotices(this.host, instead)) this.ui.warn(text);
+      for (const text of await gateNotices(this.host, ctx, instead)) this.ui.warn(text);
     } catch (error) {
       if (this.execd.isClosed) return;
       const kept = this.execd.isRemote ? "" : "pi keeps its own bash: ";

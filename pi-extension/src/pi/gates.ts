@@ -1,11 +1,15 @@
 /**
  * Extensions that look at each call of bash (a gate that asks, or refuses) and know nothing of the tools
- * that stand in its place. pi tells nobody which handlers an extension has; of those that have a tool or
- * a command it tells the file, which says it. Others cannot be seen.
+ * that stand in its place. pi tells nobody which handlers an extension has, so that its file has to say
+ * it. pi tells the files of those that have a tool or a command, and finds the others where its settings
+ * and its command line say. What has been given to pi otherwise cannot be seen.
  */
-import { closeSync, openSync, readSync } from "node:fs";
-import { basename, dirname } from "node:path";
-import type { Host } from "./host.ts";
+import { closeSync, openSync, readSync, realpathSync } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
+import { DefaultPackageManager, SettingsManager, getAgentDir } from "@earendil-works/pi-coding-agent";
+import { expandHome } from "../text/home.ts";
+import type { Host, HostContext } from "./host.ts";
+import { isTrusted } from "./trust.ts";
 
 /** The most of an extension's file that is read, and the most files. */
 const FILE_BYTES = 256 * 1024;
@@ -18,10 +22,17 @@ const OF_BASH = /["'`]bash["'`]/;
 const told = new Set<string>();
 
 /** Takes the tools in place of bash and gives what is to be said of gates that do not see them. */
-export function gateNotices(host: Host, instead: readonly string[]): string[] {
+export async function gateNotices(
+  host: Host,
+  ctx: HostContext,
+  instead: readonly string[],
+): Promise<string[]> {
   const [tool] = instead;
   if (tool === undefined) return [];
-  const news = files(host).filter((file) => !told.has(file) && isBlind(textOf(file), instead));
+  const all = [...files(host), ...fromCommandLine(ctx), ...await fromSettings(ctx)];
+  const those = [...new Set(all.map(realPath))].filter((file) => /\.[cm]?[jt]s$/.test(file));
+  const news = those.slice(0, FILES_MAX)
+    .filter((file) => !told.has(file) && isBlind(textOf(file), instead));
   return news.map((file) => {
     told.add(file);
     return `${nameOf(file)} looks at calls of bash and has no word of ${tool}: it may not see what `
@@ -32,9 +43,41 @@ export function gateNotices(host: Host, instead: readonly string[]): string[] {
 /** The files of the extensions that pi tells of. */
 function files(host: Host): string[] {
   const known = [...(host.getAllTools?.() ?? []), ...(host.getCommands?.() ?? [])];
-  const paths = known.map(({ sourceInfo }) => sourceInfo?.path);
-  const ofFiles = paths.filter((path) => typeof path === "string" && /\.[cm]?[jt]s$/.test(path));
-  return [...new Set(ofFiles as string[])].slice(0, FILES_MAX);
+  return known.map(({ sourceInfo }) => sourceInfo?.path).filter((path) => typeof path === "string");
+}
+
+/** The files that pi was started with: `pi -e gate.ts`. */
+function fromCommandLine({ cwd }: HostContext, argv: readonly string[] = process.argv): string[] {
+  return argv.flatMap((word, at) => {
+    const path = ["-e", "--extension"].includes(argv[at - 1] ?? "") ? word : undefined;
+    return path === undefined ? [] : [resolve(cwd ?? process.cwd(), expandHome(path))];
+  });
+}
+
+/** The files of the extensions that pi loads by itself, as pi finds them; it installs nothing for that. */
+async function fromSettings(ctx: HostContext): Promise<string[]> {
+  const { cwd } = ctx;
+  const isOff = process.argv.some((word) => word === "--no-extensions" || word === "-ne");
+  if (cwd === undefined || isOff) return [];
+  try {
+    const agentDir = getAgentDir();
+    const projectTrusted = isTrusted(ctx, cwd);
+    const settingsManager = SettingsManager.create(cwd, agentDir, { projectTrusted });
+    const found = await new DefaultPackageManager({ cwd, agentDir, settingsManager })
+      .resolve(() => Promise.resolve("skip"));
+    return found.extensions.filter(({ enabled }) => enabled).map(({ path }) => path);
+  } catch {
+    // An older pi finds them otherwise, and what it cannot find it has said itself.
+    return [];
+  }
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }
 
 function isBlind(text: string, instead: readonly string[]): boolean {

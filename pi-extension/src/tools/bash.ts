@@ -174,7 +174,7 @@ function bashAnswer(
     ...outputDetails(truncation, shown),
     ...(shown !== undefined && given({
       log_complete: reply.log_complete, log_truncated: reply.log_truncated,
-      far: (reply as Far).far,
+      log_from: reply.log_from, far: (reply as Far).far,
     })),
     ...(goesOn && given({ window, name, output_at: outputAt(reply) })),
     status,

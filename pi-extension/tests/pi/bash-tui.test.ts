@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { BASH, background, bash, configure, tmux } from "./lib/bash.ts";
 import { turn } from "./lib/model.ts";
-import { EXTENSION_DIR, FIXTURES_DIR } from "./lib/paths.ts";
+import { EXTENSION_DIR, FIXTURES_DIR, execdBinary } from "./lib/paths.ts";
 import { processesLike, waitProcess } from "./lib/processes.ts";
 import { scratch, Scratch } from "./lib/scratch.ts";
 import { rowOf, Tui } from "./lib/tui.ts";
@@ -184,4 +184,20 @@ test("/reload with an extension that has a bash by now: it is used, and no confl
   assert.doesNotMatch(reloaded, /conflicts? with/);
   await tui.submit("again");
   assert.match(await tui.waitScreen(/All done\./), /theirs: echo ho/);
+});
+
+// The row called it the full output; the model was told what is kept.
+// rule: pi.md, What the model learns of ends: Where the beginning of a log is gone, rows say what is kept
+test("a log whose beginning is gone is not named as the full output", async (t) => {
+  const place = scratch(t);
+  const bin = place.path("small-logs");
+  const line = `exec "${execdBinary()}" --log-keep-bytes 1048576 "$@"`;
+  writeFileSync(bin, `#!/bin/sh\n${line}\n`, { mode: 0o755 });
+  const tui = await Tui.start(place, {
+    args: BASH, env: { EXECD_BIN: bin }, script: [turn("Long.", bash("seq 500000")), turn("That was it.")],
+  });
+  await tui.submit("go");
+  const screen = await tui.waitScreen(/That was it\./);
+  assert.match(rowOf(screen, "$ seq 500000").replaceAll(/\s+/g, " "),
+    /\[Full output: \S+\.log \(bytes \d+– kept\)\. Truncated: /);
 });
