@@ -4,7 +4,7 @@
  * process does, in daemon.ts.
  */
 import { isObject } from "../text/values.ts";
-import { Daemon, NamedError, RpcError, START_DEADLINE_MS } from "./daemon.ts";
+import { Daemon, DaemonGone, NamedError, RpcError, START_DEADLINE_MS } from "./daemon.ts";
 import type { RequestOptions } from "./daemon.ts";
 import { type FarStart, farStart, farStartOfOlder, refusesFlags } from "./far.ts";
 import { type Candidate, type SettledCommand, chosenCommand, locate } from "./locate.ts";
@@ -52,6 +52,7 @@ export class Client {
   /** The running daemon gives no id up to this one. */
   #lastIdOfDaemon = 0;
   #restartNote: string | undefined;
+  #lost = "is not running";
   /**
    * Of daemons of an earlier version, the params of ours that they refuse to be asked with, each behind
    * the name of its method.
@@ -111,6 +112,11 @@ export class Client {
    */
   get starts(): number {
     return this.#starts;
+  }
+
+  /** Throws where the daemon with that number of `starts` is gone, as a request to it would. */
+  assertSame(starts: number): void {
+    if (this.#starts !== starts || !this.isRunning) throw new DaemonGone(`execd ${this.#lost}`);
   }
 
   /** Whether a daemon runs at this moment. */
@@ -283,6 +289,7 @@ export class Client {
 
   #onLost(daemon: Daemon, why: string): void {
     if (this.#daemon === daemon) this.#daemon = undefined;
+    this.#lost = why;
     this.#restartNote = `execd was restarted: the one before ${firstLine(why)}; `
       + "sessions started before are gone";
     this.#events.onLost(why);

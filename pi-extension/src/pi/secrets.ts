@@ -6,6 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Theme } from "@earendil-works/pi-coding-agent";
 import { type Component, Input } from "@earendil-works/pi-tui";
+import type { Client } from "../execd/client.ts";
 import type { RequestOptions } from "../execd/daemon.ts";
 import type {
   PasswordAsked, Reply, SessionEvent, SessionInfo, WaitForResult, WaitForRow, WaitResult,
@@ -45,6 +46,8 @@ type Answer = keyof typeof WORDS;
 export interface Asking {
   /** Whether the person is to be asked. */
   readonly settings: { readonly secrets: boolean };
+  /** The client, whose execd may be gone when the person has answered. */
+  readonly execd: Pick<Client, "starts" | "assertSame">;
   request<M extends Method>(method: M, params: object, options: RequestOptions): Promise<Reply<M>>;
 }
 
@@ -104,11 +107,15 @@ export class Secrets {
     let now = reply;
     let answer: Answer | undefined;
     const askedMs = reply.yield_time_ms ?? 0;
+    const { execd } = this.#context;
+    const { starts } = execd;
     for (let asks = 0; asks < ASKS_PER_CALL; asks++) {
       if (!this.wanted || now.session_id === undefined) break;
       if (now.state !== "waiting_for_password") break;
       const { session_id: id, output, output_bytes_total: total } = now;
       answer = await this.#answer({ id, command: now.state_detail?.command, output, total }, stopped);
+      // The session is gone with its execd: another one knows nothing of it.
+      execd.assertSame(starts);
       if ((answer !== "answered" && answer !== "over") || stopped.signal.aborted) break;
       const rest = restOf(stopped.params, now, askedMs - (now.effective_wait_ms ?? 0));
       const { reply: after, isTimedOut } = await this.#waitOn(rest, stopped);
@@ -188,12 +195,15 @@ export class Secrets {
 
   async #answerEach(rows: WaitForRow[], stopped: Stopped<WaitForResult>): Promise<Answered[]> {
     const answers: Answered[] = [];
+    const { execd } = this.#context;
+    const { starts } = execd;
     for (const { session_id: id, state, state_detail } of rows) {
       if (state !== "waiting_for_password") continue;
       const { text, total_bytes: total } = await this.#lastLine(id);
       const known = this.#refusedAt(id, total);
       const prompt = { id, command: state_detail?.command, output: text, total };
       const answer = known ?? await this.#answer(prompt, stopped);
+      execd.assertSame(starts);
       answers.push({ id, answer, isKnown: known !== undefined });
     }
     return answers;

@@ -62,6 +62,11 @@ export class Failures {
   }
 }
 
+/** Whether the message of a failed call says that execd is gone. */
+export function tellsOfLoss(error: unknown): boolean {
+  return error instanceof CutOff || error instanceof DaemonGone;
+}
+
 /** The one clear message that a failed call gives the model. */
 export function failureText(error: unknown, words: FamilyWords): string {
   const { shuttingDown } = words;

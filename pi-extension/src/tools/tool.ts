@@ -6,7 +6,7 @@ import type { ToolRenderers } from "../render/row.ts";
 import { given, isObject } from "../text/values.ts";
 import { checked, coerce, ownNames, prepared } from "./coerce.ts";
 import type { ToolContext } from "./context.ts";
-import { CommandFailed, failureText } from "./failures.ts";
+import { CommandFailed, failureText, tellsOfLoss } from "./failures.ts";
 import type { ToolSchema } from "./schema.ts";
 import { stateOf } from "./state.ts";
 import type { FamilyWords } from "./words.ts";
@@ -98,7 +98,8 @@ async function answered(
     return note === undefined ? result : withNote(result, note);
   } catch (error) {
     onFailure(error);
-    const note = execd.takeRestartNote();
+    // Who is told that execd is gone is told no more by that.
+    const note = tellsOfLoss(error) ? undefined : execd.takeRestartNote();
     const message = failureText(error, words);
     throw new Error(note === undefined ? message : `${message} (${note})`, { cause: error });
   }

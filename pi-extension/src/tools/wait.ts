@@ -3,6 +3,7 @@ import type { Progress, WaitResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";
 import type { OwnEnd } from "../pi/wakes.ts";
 import { forPeople } from "../text/session.ts";
+import { given } from "../text/values.ts";
 import type { ToolContext } from "./context.ts";
 import { asModelsRead, besides, ownEnd } from "./ends.ts";
 import { afterEsc } from "./esc.ts";
@@ -30,6 +31,7 @@ export async function runWait(
   const silent = { running: true, total_bytes: 0, output: "", ...known };
   const updates = call.onUpdate && new Updates(call.onUpdate, silent, paceOf(context.settings));
   const live = updates && new LiveWait(context, known, updates);
+  let first: WaitResult | undefined;
   try {
     const secret = context.secrets.wanted && { until_password: true };
     const more = { ...asModelsRead(context), ...(live && { stream: true }), ...secret };
@@ -41,7 +43,7 @@ export async function runWait(
     };
     const whyCancelled = () => cancelWords(context, call);
     const options = { signal, onNotification, onLate, whyCancelled };
-    const first = await context.request(method, { ...params, ...more }, options);
+    first = await context.request(method, { ...params, ...more }, options);
     const goOn = (rest: object, until: AbortSignal) =>
       context.request("write_stdin", { ...rest, ...more }, { ...options, signal: until });
     const { reply, said } = await context.secrets.attend(first, { ctx: call.ctx, signal, params, goOn });
@@ -49,7 +51,9 @@ export async function runWait(
     const result = waitAnswer(context, call.toolCallId, of, reply, said);
     return afterEsc(context, call, [reply], result);
   } catch (error) {
-    throw withShown(error, updates?.shown);
+    // A wait that stopped for a password has been answered once.
+    const { output, log_path } = first ?? {};
+    throw withShown(error, { ...updates?.shown, ...given({ output, log_path }) });
   } finally {
     watch.stop();
     updates?.stop();

@@ -475,3 +475,34 @@ test("pi's end closes the box, and ends the session", async (t) => {
   await tui.waitExit();
   await until("all is gone", () => processesLike(place.tag, /read -rsp|execd/).length === 0);
 });
+
+// The wait went on in a fresh execd, which knew no such session: the model was told of an unknown id,
+// or that nothing runs, and the output so far was lost.
+// rule: pi.md, Secrets: execd dies while the box is open: the call fails as any other then
+test("execd is killed while the box is open: the call says so, with the output so far", async (t) => {
+  const ask = "echo before; read -rsp 'Secret: ' s";
+  const calls = [
+    [exec(ask, { tty: true, yield_time_ms: 30_000 })],
+    [
+      exec(`until [ -e go ]; do sleep 0.05; done; ${ask}`, { tty: true, yield_time_ms: 250 }),
+      call("wait_for", { timeout_ms: 600_000 }),
+    ],
+  ];
+  for (const ones of calls) {
+    const place = scratch(t);
+    const script = [...ones.map((one) => turn("", one)), turn("Over.")];
+    const tui = await Tui.start(place, { script });
+    await tui.submit("go");
+    if (ones.length > 1) await tui.waitScreen(/↻ wait/);
+    writeFileSync(join(place.cwd, "go"), "");
+    await tui.waitScreen(/#1 bash asks for a password/);
+    await tui.type(SECRET);
+    for (const one of processesLike(place.tag, /\/execd\b/)) process.kill(one.pid, "SIGKILL");
+    await tui.waitScreen(/Over\./);
+    const told = lastResult(place);
+    assert.match(told, /^execd was killed by SIGKILL\. Its sessions are gone; the next call starts/);
+    if (ones.length === 1) assert.match(told, /\nlog_path: \S+\.log\n---\nbefore\nSecret:$/);
+    assert.doesNotMatch(await tui.screen(), /> •/);
+    assert.ok(!(await tui.scrollback()).includes(SECRET));
+  }
+});
