@@ -13,7 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::outside::{comm, end_of, is_root, left_out, marked, output_of};
+use common::outside::{comm, end_of, is_root, left_out, marked, output_of, status_field};
 use common::{AT_ONCE, Execd, Setup, eventually, output, send_signal, session_of};
 use serde_json::json;
 use tempfile::TempDir;
@@ -27,6 +27,8 @@ const MARK: &str = "BOX_OF_A_TEST";
 const FLOOD_BYTES: u64 = 64 << 20;
 /// Shorter than any wait of a test, and long enough for a machine that is busy.
 const LEASE: [&str; 2] = ["--lease", "5s"];
+/// The number of this right.
+const CAP_SYS_ADMIN: u32 = 21;
 /// Engines raise the limit of open files as far as the kernel knows one, which root of a machine
 /// may not do that is a guest itself.
 const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"];
@@ -66,6 +68,14 @@ fn installed(programs: &[&str]) -> bool {
     true
 }
 
+/// Whether we have CAP_SYS_ADMIN: without it Podman takes even root for somebody else, and leaves a
+/// process behind.
+fn may_mount() -> bool {
+    let own = i32::try_from(std::process::id()).expect("a pid");
+    let has = status_field(own, "CapEff").and_then(|bits| u64::from_str_radix(&bits, 16).ok());
+    has.is_some_and(|bits| bits >> CAP_SYS_ADMIN & 1 == 1)
+}
+
 /// The root of a container: programs come from the machine's /usr.
 fn make_root(root: &Path, name: &str) {
     for inside in ["usr", "etc", "proc", "sys", "dev", "tmp", "run", "root", "var/tmp", "opt"] {
@@ -87,8 +97,8 @@ impl Far {
             Docker => &["dockerd", "docker", "containerd", "tar", "unshare"],
             Nspawn => &["systemd-nspawn"],
         };
-        if !is_root() {
-            left_out(&format!("{engine:?}: containers are started by root here"));
+        if !is_root() || !may_mount() {
+            left_out(&format!("{engine:?}: containers are started by root here, who may mount"));
             return None;
         }
         if !installed(programs) {
@@ -131,18 +141,27 @@ impl Far {
         Err(said)
     }
 
-    /// Docker's daemon, in namespaces of its own: what it mounts and sets is gone with it.
+    /// Docker's daemon, in namespaces of its own: what it mounts, sets, and writes into /etc and /run
+    /// goes with it.
     fn start_docker(&mut self) -> Result<(), String> {
         let at = self.dir.path().display();
         self.program = words(&format!("docker --host unix://{at}/socket"));
+        for layer in ["upper", "work"] {
+            std::fs::create_dir(self.path(layer)).expect("a directory");
+        }
+        let layers = format!("lowerdir=/etc,upperdir={at}/upper,workdir={at}/work");
+        let alone = format!(
+            "mount -t overlay -o {layers} overlay /etc && mount -t tmpfs tmpfs /run && exec \"$@\""
+        );
         let daemon = format!(
-            "--mount --net dockerd --host unix://{at}/socket --data-root {at}/store \
+            "dockerd --host unix://{at}/socket --data-root {at}/store \
              --exec-root {at}/run --pidfile {at}/pid --storage-driver vfs --bridge none \
              --iptables=false --ip6tables=false --ip-forward=false --cgroup-parent /{}",
             self.name()
         );
         let log = File::create(self.path("log")).expect("a file");
         let daemon = Command::new("unshare")
+            .args(["--mount", "--net", "sh", "-c", &alone, "sh"])
             .args(daemon.split_ascii_whitespace())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file"))
@@ -178,7 +197,7 @@ impl Far {
         succeeded(self.run(&[INSIDE, "--version"]))
     }
 
-    /// Starts the container, in which nothing but a sleep runs.
+    /// Starts the container, in which nothing but a sleep runs, and tries it.
     fn run_box(&self, of: &[String]) -> Result<(), String> {
         let mut args = words("run --detach --name box --network none");
         if self.engine == Podman {
@@ -190,7 +209,8 @@ impl Far {
         args.extend_from_slice(of);
         args.extend(words("sleep infinity"));
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        succeeded(self.engine_does(&args))
+        succeeded(self.engine_does(&args))?;
+        succeeded(self.run(&[INSIDE, "--version"]))
     }
 
     /// A word of this test alone.
@@ -265,8 +285,10 @@ impl Far {
         });
     }
 
-    /// The cgroups of its own that the engine leaves empty.
-    fn remove_cgroups(&self) {
+    /// The cgroups of its own that the engine leaves empty, and the directory of a systemd-nspawn
+    /// that was killed.
+    fn remove_leavings(&self) {
+        let _ = std::fs::remove_dir(Path::new("/run/systemd/nspawn/propagate").join(self.name()));
         let all = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
         let tops = all.map(|one| one.path()).chain(["/sys/fs/cgroup".into()]);
         for own in tops.map(|top| top.join(self.name())).filter(|own| own.is_dir()) {
@@ -292,7 +314,7 @@ impl Drop for Far {
             send_signal(i32::try_from(daemon.id()).expect("a pid"), libc::SIGTERM);
             end_of(daemon);
         }
-        self.remove_cgroups();
+        self.remove_leavings();
         assert!(left.is_empty() || thread::panicking(), "left behind there: {left:?}");
     }
 }
