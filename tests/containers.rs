@@ -141,8 +141,8 @@ impl Far {
         Err(said)
     }
 
-    /// Docker's daemon, in namespaces of its own: what it mounts, sets, and writes into /etc and /run
-    /// goes with it.
+    /// Docker's daemon, in namespaces of its own: with it goes what it mounts and sets, and what it
+    /// writes into /etc and /run.
     fn start_docker(&mut self) -> Result<(), String> {
         let at = self.dir.path().display();
         self.program = words(&format!("docker --host unix://{at}/socket"));
