@@ -10,6 +10,7 @@ use crate::limits::{
     MIN_EMPTY_YIELD_TIME_MS, RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX, RUNNING_WINDOWS_MAX,
 };
 use crate::pure::buffer::bound::Bounds;
+use crate::pure::json::decimal::decimal;
 use crate::session::view::TextLimits;
 
 /// What happens to live sessions at the end of stdin, once pending requests are answered.
@@ -174,8 +175,8 @@ pub const MAX_EMPTY_POLL_VARIABLE: &str = "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS";
 /// The cap of empty polls from its variable's value (protocol.md, Bounds): unset, not a
 /// number or not positive gives the default, a positive value below 5,000 gives 5,000.
 pub fn max_empty_poll_ms(value: Option<&str>) -> u64 {
-    match value.map(|text| text.trim().parse::<f64>()) {
-        Some(Ok(ms)) if ms > 0.0 && ms.is_finite() => {
+    match value.and_then(|text| decimal(text.trim())) {
+        Some(ms) if ms > 0.0 => {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
             let ms = ms as u64;
             ms.clamp(MIN_EMPTY_YIELD_TIME_MS, MAX_CONFIGURABLE_POLL_MS)
@@ -199,9 +200,9 @@ impl StreamSettings {
     pub fn from_variables(value: impl Fn(&str) -> Option<String>) -> Self {
         let own = Self::default();
         let number = |name: &str| {
-            let number = value(name).and_then(|text| text.trim().parse::<f64>().ok());
+            let number = value(name).and_then(|text| decimal(text.trim()));
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
-            number.filter(|number| *number > 0.0 && number.is_finite()).map(|number| number as u64)
+            number.filter(|number| *number > 0.0).map(|number| number as u64)
         };
         Self {
             yield_ms: number(JOB_YIELD_VARIABLE).map_or(own.yield_ms, job_yield_ms),

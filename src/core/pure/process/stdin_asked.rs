@@ -3,6 +3,7 @@
 //! (bash.md, Programs that want a terminal).
 
 use crate::limits::{STDIN_ASKED_COMMAND_BYTES, STDIN_ASKED_SHELLS_DEEP};
+use crate::pure::json::decimal::decimal;
 
 /// When a command has asked its stdin for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +200,7 @@ fn read_asks(arguments: &[Word]) -> bool {
                 },
                 rest => (rest, false),
             };
-            let some = argument.parse::<f64>().is_ok_and(|number| number > 0.0);
+            let some = decimal(argument).is_some_and(|number| number > 0.0);
             let fits = match letter {
                 // What is asked for is no input, or nothing at all.
                 'n' | 'N' | 't' => some && !expanded,
