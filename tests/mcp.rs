@@ -3,73 +3,12 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // Tests may use all of std.
 
 mod common;
+mod mcp_help;
 
 use common::mcp_lines::{self, CONNECTED, STATELESS};
 use common::{Execd, Setup, eventually, is_alive};
+use mcp_help::*;
 use serde_json::{Value, json};
-
-/// An execd that speaks the protocol; each of its lines is checked against the official schemas.
-fn mcp(flags: &[&str]) -> Execd {
-    Execd::with(&[&["mcp"], flags].concat(), &[]).checked_as_mcp()
-}
-
-/// One that was initialized by a client with these capabilities.
-fn connected(flags: &[&str], capabilities: &Value) -> Execd {
-    let mut execd = mcp(flags);
-    execd.result("initialize", hello("2025-11-25", capabilities));
-    execd.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-    execd
-}
-
-fn hello(version: &str, capabilities: &Value) -> Value {
-    json!({
-        "protocolVersion": version, "capabilities": capabilities,
-        "clientInfo": { "name": "test", "version": "1" },
-    })
-}
-
-/// `_meta` of a request of the era without connections.
-fn stateless(version: &str) -> Value {
-    json!({
-        "io.modelcontextprotocol/protocolVersion": version,
-        "io.modelcontextprotocol/clientCapabilities": {},
-    })
-}
-
-/// The params of a call.
-fn tool(name: &str, arguments: &Value) -> Value {
-    json!({ "name": name, "arguments": arguments })
-}
-
-/// The text of a result, and whether it is an error's.
-fn text_of(result: &Value) -> (&str, bool) {
-    let content = result["content"].as_array().expect("content");
-    assert_eq!(content.len(), 1, "one item: {result}");
-    assert_eq!(content[0]["type"], "text", "{result}");
-    (content[0]["text"].as_str().expect("text"), result["isError"] == true)
-}
-
-/// Calls a tool, which answers without an error, and gives the text.
-fn call(execd: &mut Execd, name: &str, arguments: &Value) -> String {
-    let result = execd.result("tools/call", tool(name, arguments));
-    let (text, is_error) = text_of(&result);
-    assert!(!is_error, "{text}");
-    text.to_owned()
-}
-
-/// Calls a tool, which fails, and gives the text.
-fn failing(execd: &mut Execd, name: &str, arguments: &Value) -> String {
-    let result = execd.result("tools/call", tool(name, arguments));
-    let (text, is_error) = text_of(&result);
-    assert!(is_error, "{text}");
-    text.to_owned()
-}
-
-fn cancel(execd: &mut Execd, id: u64) {
-    let params = json!({ "requestId": id, "reason": "the user pressed Esc" });
-    let note = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
-    execd.send_line(&note.to_string());
-}
 
 // ---- The handshake ----------------------------------------------------------------------------
 
@@ -812,6 +751,37 @@ fn what_does_not_run_is_not_subscribed_to() {
     assert_eq!(execd.result("resources/subscribe", &uri), json!({}));
     call(&mut execd, "write_stdin", &json!({"session_id": 2, "chars": "x\\n"}));
     execd.notification("notifications/resources/updated", |note| note == &uri);
+}
+
+/// `subscriptions/listen` acknowledged every log whose URI was one, also of sessions that had ended
+/// or had never been.
+/// rule: mcp.md, Logs: `subscriptions/listen` acknowledges the logs of sessions that run, and only
+///   these
+#[test]
+fn only_logs_that_are_told_of_are_acknowledged() {
+    let mut execd = mcp(&[]);
+    call(&mut execd, "exec_command", &json!({"cmd": "echo 1"}));
+    call(&mut execd, "exec_command", &json!({"cmd": "exec cat", "yield_time_ms": 250}));
+    let mut listen = |uris: &Value| {
+        let filter = json!({"resourceSubscriptions": uris});
+        let params = json!({"_meta": stateless("2026-07-28"), "notifications": filter});
+        let id = execd.start_request("subscriptions/listen", params);
+        let of = move |note: &Value| note["_meta"]["io.modelcontextprotocol/subscriptionId"] == id;
+        let note = execd.notification("notifications/subscriptions/acknowledged", of);
+        note["notifications"]["resourceSubscriptions"].clone()
+    };
+    let log = |id: u64| format!("execd://session/{id}/log");
+    assert_eq!(listen(&json!([log(1), log(2), log(99), "file:///x"])), json!([log(2)]));
+    // One that is watched already, by another URI of its log and beside one that is not.
+    let part = format!("{}?from=0", log(2));
+    assert_eq!(listen(&json!([log(98), part, log(1)])), json!([part]));
+    assert_eq!(listen(&json!([])), json!([]));
+    assert_eq!(listen(&json!([log(1), log(1)])), json!([]));
+    call(&mut execd, "write_stdin", &json!({"session_id": 2, "chars": "x\\n"}));
+    execd.notification("notifications/resources/updated", |note| note["uri"] == log(2));
+    call(&mut execd, "kill_session", &json!({"session_id": 2}));
+    let told = execd.notified("notifications/resources/updated");
+    assert!(told.iter().all(|note| note["uri"] == log(2) || note["uri"] == part), "{told:?}");
 }
 
 /// It was empty, as if the command had written nothing.

@@ -90,10 +90,15 @@ impl Mcp {
             super::OWN_ENDED => return self.resources.ended(&value(result)),
             _ => {}
         }
-        let Some(running) = self.take_running(id) else { return };
+        let Some(running) = self.take_running(id) else {
+            return self.resources.attached_by(id, true, out);
+        };
         match &running.what {
             What::Tool { .. } => self.answer_tool(id, running, result, out),
-            What::Subscribe(..) => era::push_result(out, id, running.era, era::ONCE, "{}"),
+            What::Subscribe(session, _) => {
+                era::push_result(out, id, running.era, era::ONCE, "{}");
+                self.resources.attached(*session, true, out);
+            }
             _ if running.cancelled => {}
             What::ListResources => {
                 let body = self.resources.list(result);
@@ -112,11 +117,11 @@ impl Mcp {
             if *id == RequestId::null() {
                 Self::push_error(id, error, out);
             }
-            self.resources.not_attached(id);
+            self.resources.attached_by(id, false, out);
             return;
         };
         if let What::Subscribe(session, _) = running.what {
-            self.resources.forget(session);
+            self.resources.attached(session, false, out);
         }
         if running.cancelled {
             return;

@@ -24,6 +24,8 @@ struct Watched {
     uris: Vec<String>,
     /// By `subscriptions/listen`: the requests, with the URIs.
     listeners: Vec<(RequestId, String)>,
+    /// Its session is known to run.
+    is_attached: bool,
     sent_ns: Option<u64>,
     /// More has come since.
     is_due: bool,
@@ -46,19 +48,24 @@ impl Watched {
     }
 }
 
+/// A request that listens.
+#[derive(Debug)]
+struct Listening {
+    request: RequestId,
+    /// The logs, by their sessions and URIs.
+    logs: Vec<(u64, String)>,
+    /// Its client was told which of them it hears of. Nothing is told of them before that.
+    is_acknowledged: bool,
+}
+
 /// What a connection has to do with logs.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
     watched: Vec<(u64, Watched)>,
-    /// The requests that listen, with the sessions that each does.
-    listening: Vec<(RequestId, Vec<u64>)>,
+    /// The requests that listen, in the order in which they came.
+    listening: Vec<Listening>,
     /// Sessions that had ended when this was asked for, and their commands: the newest last.
     recent: Vec<(u64, String)>,
-}
-
-fn json_list(texts: &[&str]) -> String {
-    let all: Vec<String> = texts.iter().map(|text| json(text)).collect();
-    joined(&["[", &all.join(","), "]"])
 }
 
 /// The session whose log a URI is, and where the part begins and ends that is asked for.
@@ -217,14 +224,42 @@ impl Resources {
         self.recent.reverse();
     }
 
-    /// A log cannot be watched: there is no such session, or it runs no more.
-    pub(super) fn forget(&mut self, id: u64) {
-        self.watched.retain(|(own, _)| *own != id);
+    /// Whether a session's log can be watched is known: there may be no such session, or it may
+    /// run no more.
+    pub(super) fn attached(&mut self, id: u64, runs: bool, out: &mut Vec<u8>) {
+        if !runs {
+            self.watched.retain(|(own, _)| *own != id);
+        } else if let Some(watched) = self.watched_mut(id) {
+            watched.is_attached = true;
+        }
+        self.acknowledge(out);
     }
 
-    /// What was asked for under this id has failed: where it was to watch a log, that is forgotten.
-    pub(super) fn not_attached(&mut self, asked: &RequestId) {
-        self.watched.retain(|(id, _)| attach(*id).id.as_ref() != Some(asked));
+    /// The same by the id under which it was asked on our own account.
+    pub(super) fn attached_by(&mut self, asked: &RequestId, runs: bool, out: &mut Vec<u8>) {
+        let mut ids = self.watched.iter().map(|(id, _)| *id);
+        if let Some(id) = ids.find(|id| attach(*id).id.as_ref() == Some(asked)) {
+            self.attached(id, runs, out);
+        }
+    }
+
+    /// Tells those that listen which logs they hear of, once that is known of all of them.
+    fn acknowledge(&mut self, out: &mut Vec<u8>) {
+        let watched = &self.watched;
+        let find = |id: u64| watched.iter().find(|(own, _)| *own == id).map(|(_, one)| one);
+        for one in self.listening.iter_mut().filter(|one| !one.is_acknowledged) {
+            if one.logs.iter().any(|(id, _)| find(*id).is_some_and(|one| !one.is_attached)) {
+                continue;
+            }
+            // What does not run is left out: nothing more comes of it.
+            one.logs.retain(|(id, _)| find(*id).is_some());
+            one.is_acknowledged = true;
+            let uris: Vec<String> = one.logs.iter().map(|(_, uri)| json(uri)).collect();
+            let (meta, uris) = (era::of_subscription(&one.request), uris.join(","));
+            let head = "\"notifications\":{\"resourceSubscriptions\":[";
+            let parts = ["{", &meta, head, &uris, "]}}"];
+            era::push_notification(out, "notifications/subscriptions/acknowledged", &parts);
+        }
     }
 
     fn watched_mut(&mut self, id: u64) -> Option<&mut Watched> {
@@ -285,7 +320,7 @@ impl Resources {
             return Err(too_many());
         }
         let filter = params.get("notifications").and_then(|all| all.get("resourceSubscriptions"));
-        let (mut asked, mut sessions, mut uris) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut asked, mut logs) = (Vec::new(), Vec::new());
         for uri in filter.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
         {
             // What cannot be watched is left out of what is acknowledged.
@@ -293,28 +328,23 @@ impl Resources {
             let Ok((watched, attach)) = self.watch(id) else { continue };
             watched.listeners.push((request.clone(), uri.to_owned()));
             asked.extend(attach);
-            sessions.push(id);
-            uris.push(uri);
+            logs.push((id, uri.to_owned()));
         }
-        self.listening.push((request.clone(), sessions));
-        let uris = json_list(&uris);
-        let meta = era::of_subscription(request);
-        let parts = ["{", &meta, "\"notifications\":{\"resourceSubscriptions\":", &uris, "}}"];
-        era::push_notification(out, "notifications/subscriptions/acknowledged", &parts);
+        self.listening.push(Listening { request: request.clone(), logs, is_acknowledged: false });
+        self.acknowledge(out);
         Ok(asked)
     }
 
     /// Whether a request listens.
     pub(super) fn listens(&self, id: &RequestId) -> bool {
-        self.listening.iter().any(|(own, _)| own == id)
+        self.listening.iter().any(|one| one.request == *id)
     }
 
     /// A request that listens is cancelled; `None` where it is none.
     pub(super) fn hang_up(&mut self, request: &RequestId) -> Option<Vec<Asked>> {
-        let at = self.listening.iter().position(|(own, _)| own == request)?;
-        let (_, sessions) = self.listening.swap_remove(at);
+        let at = self.listening.iter().position(|one| one.request == *request)?;
         let mut asked = Vec::new();
-        for id in sessions {
+        for (id, _) in self.listening.remove(at).logs {
             if let Some(watched) = self.watched_mut(id) {
                 watched.listeners.retain(|(one, _)| one != request);
             }

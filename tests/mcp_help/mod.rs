@@ -1,0 +1,72 @@
+//! An execd that speaks the Model Context Protocol, driven by hand: its requests, and what a model
+//! reads of their results.
+#![allow(dead_code)]
+
+use serde_json::{Value, json};
+
+use crate::common::Execd;
+
+/// An execd that speaks the protocol; each of its lines is checked against the official schemas.
+pub fn mcp(flags: &[&str]) -> Execd {
+    Execd::with(&[&["mcp"], flags].concat(), &[]).checked_as_mcp()
+}
+
+/// One that was initialized by a client with these capabilities.
+pub fn connected(flags: &[&str], capabilities: &Value) -> Execd {
+    let mut execd = mcp(flags);
+    execd.result("initialize", hello("2025-11-25", capabilities));
+    execd.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    execd
+}
+
+/// The params of initialize.
+pub fn hello(version: &str, capabilities: &Value) -> Value {
+    json!({
+        "protocolVersion": version, "capabilities": capabilities,
+        "clientInfo": { "name": "test", "version": "1" },
+    })
+}
+
+/// `_meta` of a request of the era without connections.
+pub fn stateless(version: &str) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+/// The params of a call.
+pub fn tool(name: &str, arguments: &Value) -> Value {
+    json!({ "name": name, "arguments": arguments })
+}
+
+/// The text of a result, and whether it is an error's.
+pub fn text_of(result: &Value) -> (&str, bool) {
+    let content = result["content"].as_array().expect("content");
+    assert_eq!(content.len(), 1, "one item: {result}");
+    assert_eq!(content[0]["type"], "text", "{result}");
+    (content[0]["text"].as_str().expect("text"), result["isError"] == true)
+}
+
+/// Calls a tool, which answers without an error, and gives the text.
+pub fn call(execd: &mut Execd, name: &str, arguments: &Value) -> String {
+    let result = execd.result("tools/call", tool(name, arguments));
+    let (text, is_error) = text_of(&result);
+    assert!(!is_error, "{text}");
+    text.to_owned()
+}
+
+/// Calls a tool, which fails, and gives the text.
+pub fn failing(execd: &mut Execd, name: &str, arguments: &Value) -> String {
+    let result = execd.result("tools/call", tool(name, arguments));
+    let (text, is_error) = text_of(&result);
+    assert!(is_error, "{text}");
+    text.to_owned()
+}
+
+/// Cancels a request as hosts do.
+pub fn cancel(execd: &mut Execd, id: u64) {
+    let params = json!({ "requestId": id, "reason": "the user pressed Esc" });
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    execd.send_line(&note.to_string());
+}
