@@ -40,7 +40,7 @@ fn the_clients_version_is_answered_where_it_is_known() {
 /// rule: mcp.md, Versions: `instructions` has at most 600 characters
 #[test]
 fn instructions_are_short_whichever_tools_there_are() {
-    for tools in ["unified", "stream", "bash", "unified,more,stream,bash"] {
+    for tools in ["unified", "stream", "bash", "agent", "unified,more,stream,bash,agent"] {
         for log in [&[][..], &["--no-log"]] {
             let mut execd = mcp(&[&["--tools", tools], log].concat());
             let result = execd.result("initialize", hello("2025-11-25", &json!({})));

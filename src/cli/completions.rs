@@ -268,7 +268,7 @@ mod tests {
             let run = std::process::Command::new("bash").args(["-c", &code]).output();
             String::from_utf8_lossy(&run.expect("bash runs").stdout).trim().to_owned()
         };
-        assert_eq!(completed("mcp", "--tools"), "unified more stream bash");
+        assert_eq!(completed("mcp", "--tools"), "unified more stream bash agent");
         assert_eq!(completed("agent", "--tools"), "");
         assert!(completed("agent", "--thinking").contains("medium"));
         assert!(completed("kill", "-s").contains("TERM"), "a letter too");

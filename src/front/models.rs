@@ -6,7 +6,7 @@ use crate::families::Method;
 use crate::wire::{Kind, Param};
 
 /// The sets of tools, in the order in which they are told.
-pub(super) const SETS: &[&str] = &["unified", "more", "stream", "bash"];
+pub(super) const SETS: &[&str] = &["unified", "more", "stream", "bash", "agent"];
 
 /// All sets with their tools, as JSON text: one tool a line. The text is written by hand, since
 /// params are to stay in their order.
@@ -109,6 +109,7 @@ fn plain(kind: Kind) -> String {
         Kind::Env | Kind::Object(_) => r#""type":"object""#,
         Kind::Data => r#""anyOf":[{"type":"string"},{"type":"object"}]"#,
         Kind::Sessions => r#""type":"array","items":{"type":"integer"}"#,
+        Kind::Words => r#""type":"array","items":{"type":"string"}"#,
         _ => r#""type":"string""#,
     };
     let Kind::Choice(words) = kind else { return fixed.to_owned() };
@@ -166,5 +167,6 @@ mod tests {
         assert_eq!(names("stream").last(), Some(&"write_stdin"));
         assert_eq!(names("bash"), ["bash", "tmux"]);
         assert_eq!(names("more"), ["set_on_exit", "resize_session"]);
+        assert_eq!(names("agent"), ["agent_execute", "agent_result"]);
     }
 }

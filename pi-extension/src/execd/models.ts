@@ -355,4 +355,59 @@ export const MODELS = {
       annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
     },
   },
+  agent: {
+    agent_execute: {
+      title: "Agent",
+      description: "Has another agent (pi) do a task, with a context and tools of its own. "
+        + "Answers with its last message, tokens and cost when it is done; a call that ends "
+        + "before that has a run_id for agent_result, and the run goes on. Several may run at "
+        + "once. A cancelled call ends its run.",
+      inputSchema: {
+        type: "object",
+        required: ["prompt", "model"],
+        properties: {
+          prompt: {
+            type: "string",
+            description: "All that it needs to know: it sees nothing of this conversation.",
+          },
+          model: { type: "string", description: "provider/id. Ask the user, or pi --list-models." },
+          workspace: { type: "string", description: "{{workdir}}" },
+          allowed_tools: {
+            type: "array",
+            items: { type: "string" },
+            description: "Of read, bash, edit, write and pi's others. [] is none.",
+          },
+          thinking: {
+            type: "string",
+            enum: ["off", "minimal", "low", "medium", "high", "xhigh", "max"],
+          },
+          session: {
+            type: "string",
+            description: "A file's path: keeps the conversation there, or goes on with it.",
+          },
+          timeout_ms: { type: "integer", description: "Ends the run. Default 600000." },
+          max_cost_usd: { type: "number", description: "Ends the run." },
+          wait_ms: {
+            type: "integer",
+            description: "How long this call waits; it never ends the run. 0 only starts it.",
+          },
+        },
+      },
+      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+    },
+    agent_result: {
+      title: "Agent's result",
+      description: "Waits for a run of agent_execute that goes on, and shows what it has come to.",
+      inputSchema: {
+        type: "object",
+        required: ["run_id"],
+        properties: {
+          run_id: { type: "integer" },
+          wait_ms: { type: "integer", description: "Default: until its end." },
+          cancel: { type: "boolean", description: "Ends the run now." },
+        },
+      },
+      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
+    },
+  },
 } as const;

@@ -633,8 +633,27 @@ export interface MethodParams {
     thinking?: "off" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
     /** the run is ended after so many ms, 100 at least; default 600000 */
     timeout_ms?: number;
+    /**
+     * answers so many ms after pi's start at the latest: the run goes on, and agent_result has what
+     * it comes to; default: at its end
+     */
+    wait_ms?: number;
     /** working directory; default execd's own, against which a relative one is resolved */
     workspace?: string;
+  };
+  /**
+   * Waits for the result of a run of agent_execute that was answered before its end; one that has
+   * ended is told at once.
+   */
+  agent_result: {
+    /** ends the run: the result says what it has cost until then */
+    cancel?: boolean;
+    /** the run, as agent_execute has answered it: the id of its session */
+    run_id: number;
+    /** sends its events as they come, where no older request waits for the run; default false */
+    stream?: boolean;
+    /** answers after so many ms at the latest, and the run goes on; default: at its end */
+    wait_ms?: number;
   };
   /** Runs pi --version, 5 s at most: whether pi is there, and which. */
   agent_health: {

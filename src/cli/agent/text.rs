@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::streams::Streams;
 use crate::cli::say::{EXIT_FAILED, EXIT_TIMEOUT};
+use crate::front::mcp::summary;
 use crate::limits::{AGENT_SHOWN_CHARS, AGENT_SHOWN_TOOLS, AGENT_THINKING_LINE_BYTES};
 use crate::pure::text::fit::{columns, cut, wrapped};
 use crate::pure::text::visible::one_line;
@@ -266,48 +267,6 @@ pub fn end_of(report: &Value) -> RunEnd {
     lines.extend(kept.map(|path| format!("agent directory, with a copy of the keys: {path}")));
     lines.push(summary(reason, report));
     RunEnd { lines, status }
-}
-
-/// A run in one line, for people.
-fn summary(reason: &str, report: &Value) -> String {
-    let number = |field: &str| report[field].as_u64().unwrap_or_default();
-    let counted = |field: &str, what: &str| {
-        let number = number(field);
-        format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-    };
-    let kind = report["error_kind"].as_str();
-    // A kind that says nothing more is left out.
-    let kind = kind.filter(|kind| *kind != reason && *kind != "other");
-    format!(
-        "{reason}{}: {}, {}, {} ({} in, {} out), ${:.4}, {}{}",
-        kind.map(|kind| format!(" ({kind})")).unwrap_or_default(),
-        counted("num_turns", "turn"),
-        counted("tool_call_count", "tool call"),
-        counted("total_tokens", "token"),
-        number("input_tokens"),
-        number("output_tokens") + number("reasoning_tokens"),
-        report["cost_usd"].as_f64().unwrap_or_default(),
-        time(number("duration_ms")),
-        answered_by(report),
-    )
-}
-
-/// A time as people say it: 4.2 s, 3 min 5 s.
-fn time(ms: u64) -> String {
-    match ms / 1_000 {
-        s @ 0..60 => format!("{s}.{} s", ms % 1_000 / 100),
-        s => format!("{} min {} s", s / 60, s % 60),
-    }
-}
-
-/// Which model has answered, where that is another than was asked.
-fn answered_by(report: &Value) -> String {
-    if report["model_mismatch"] != true {
-        return String::new();
-    }
-    let told = ["response_provider", "response_model"].map(|field| report[field].as_str());
-    let told: Vec<String> = told.into_iter().flatten().map(one_line).collect();
-    format!(", answered by {}", told.join("/"))
 }
 
 #[cfg(test)]

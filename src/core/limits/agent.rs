@@ -64,6 +64,12 @@ pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
 pub const AGENT_UNREAD_BYTES: usize = 64 * 1024;
 /// Characters of an argument, or of an event, where people see it in a line.
 pub const AGENT_SHOWN_CHARS: usize = 160;
+/// Bytes of the line of text that a run has told last.
+pub const AGENT_DOING_BYTES: usize = 1024;
+/// Results that are kept of runs whose request was answered before their end.
+pub const AGENT_RESULTS_KEPT: usize = 64;
+/// Bytes of all of them, but for the newest.
+pub const AGENT_RESULTS_BYTES: usize = 32 * 1024 * 1024;
 /// Tools at once whose names `execd agent` remembers to say which one runs.
 pub const AGENT_SHOWN_TOOLS: usize = 64;
 /// Bytes of what the model thinks that `execd agent -v` shows as a line at most.

@@ -15,7 +15,7 @@ use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Cx, Engine, Entry, Method, Numbered, State};
 use crate::limits::{
     AGENT_IDLE_TIMEOUT_MS, AGENT_LABEL_MAX_BYTES, AGENT_SECRET_MAX_BYTES, AGENT_SECRET_MIN_BYTES,
-    AGENT_SHOWN_CHARS, AGENT_TIMEOUT_MIN_MS, AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS,
+    AGENT_SHOWN_CHARS, AGENT_TIMEOUT_MIN_MS, AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS,
 };
 use crate::pure::agent::agent_files::is_plain_key;
 use crate::pure::agent::mask::Secret;
@@ -39,7 +39,7 @@ pub(crate) const METHOD: Method = Method {
     waits: true,
     starts: true,
     while_closing: false,
-    models: &[],
+    models: &[super::model::AGENT_EXECUTE],
     check: |raw| read(raw).map(drop),
     call,
 };
@@ -113,6 +113,11 @@ wire::params! {
             Kind::Integer,
             "it is ended when input, cache writes and output are more tokens; 0: none may be \
              used, absent: no limit",
+        );
+        wait_ms "wait_ms": Option<Int> = optional(
+            Kind::Integer,
+            "answers so many ms after pi's start at the latest: the run goes on, and agent_result \
+             has what it comes to; default: at its end",
         );
         stream "stream": Option<bool> = optional(
             Kind::Bool,
@@ -372,6 +377,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             Ok(tools) => map_tools(&mut params, &tools, &version)?,
         }
     }
+    let wait_ms = params.wait_ms.map(|ms| ms.clamped(0, MAX_CONFIGURABLE_POLL_MS));
     let mut start = planned(params, program);
     start.called.version = Some(version.to_string());
     let id = match begin(engine, start)? {
@@ -381,6 +387,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
         // The wait is for all processes of the run to be gone, not for the leader alone.
         saw_leader: false,
+        due_ns: wait_ms.map(|ms| now_ns.saturating_add(ms * NS_PER_MS)),
         ..Wait::new(ticket, Agent::ID, WaitKind::Start, now_ns)
     });
     if let Some(Entry { core, family: State::Agent(own) }) = engine.sessions.get_mut(id)

@@ -1,19 +1,21 @@
 //! The pi harness (agent.md): runs of pi from their start to their result, and what they tell
 //! meanwhile. `start` has how a run begins, `run` its clocks and budgets, `probe` and `versions`
-//! what pi says of itself; what the stream of pi means is decided in `pure/agent/`.
+//! what pi says of itself, `results` what is kept of runs that nobody waited for to their end; what
+//! the stream of pi means is decided in `pure/agent/`.
 
 pub mod agent_capabilities;
 pub mod agent_dir;
 pub mod agent_execute;
 pub mod agent_health;
+pub mod agent_result;
 pub mod keys;
+mod model;
 pub mod probe;
 mod prompt;
+pub mod results;
 pub mod run;
 pub mod start;
 pub mod versions;
-
-pub use versions::Versions;
 
 use super::{Cx, Engine, Entry, Family, Method, Numbered};
 use crate::engine::client::Client;
@@ -23,7 +25,7 @@ use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
 use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX};
 use crate::pure::agent::program::Version;
-use crate::pure::agent::{End, Stop, Told};
+use crate::pure::agent::{End, GoingOn, Stop, Told};
 use crate::pure::process::killed::KilledBy;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::Session;
@@ -34,11 +36,17 @@ use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::child::Usage;
 use crate::wire::{self, Reason, RpcError};
 use probe::Probe;
+use results::Results;
 use run::Run;
+use versions::Versions;
 
 /// The rows of the table of methods.
-pub const METHODS: &[Method] =
-    &[agent_execute::METHOD, agent_health::METHOD, agent_capabilities::METHOD];
+pub const METHODS: &[Method] = &[
+    agent_execute::METHOD,
+    agent_result::METHOD,
+    agent_health::METHOD,
+    agent_capabilities::METHOD,
+];
 
 /// What is kept of a session in which pi runs.
 #[derive(Debug)]
@@ -47,6 +55,15 @@ pub enum Agent {
     Run(Box<Run>),
     /// Pi is only asked about itself.
     Probe(Probe),
+}
+
+/// What is remembered besides the sessions.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// What is known of programs of pi.
+    pub versions: Versions,
+    /// What runs have come to that nobody waited for to their end.
+    pub results: Results,
 }
 
 /// What an api_key is replaced by wherever it could be seen.
@@ -128,9 +145,10 @@ fn pi_program(cx: &Cx, given: Option<String>) -> String {
     if program.contains('/') { cx.resolved_cwd(Some(&program)) } else { program }
 }
 
-/// The wait of agent_execute for its result, where somebody waits.
+/// The oldest wait for what a run comes to: that of agent_execute, or of agent_result. It gets the
+/// run's events.
 fn wait_of(core: &Session) -> Option<&Wait> {
-    core.waits.iter().find(|wait| wait.asked_by == Agent::ID && wait.kind == WaitKind::Start)
+    core.waits.iter().find(|wait| wait.asked_by == Agent::ID)
 }
 
 /// By whom a run is ended that is ended for this; `cancelled`: its request was.
@@ -147,7 +165,7 @@ fn killed_by(stop: Stop, cancelled: bool, cx: &Cx) -> KilledBy {
 }
 
 impl Family for Agent {
-    type Books = Versions;
+    type Books = Books;
 
     fn is_hidden(&self) -> bool {
         matches!(self, Self::Probe(_))
@@ -199,7 +217,7 @@ impl Family for Agent {
         own: Option<&Self>,
         core: &Session,
         wait: &Wait,
-        _at: &Moment,
+        at: &Moment,
         cx: &Cx,
     ) -> Option<Why> {
         let (over, why) = match own? {
@@ -208,7 +226,10 @@ impl Family for Agent {
                 (wait.cancelled || cx.closing.is_some(), Why::Cancelled)
             }
             Self::Probe(_) => (told_all(core) || wait.cancelled, Why::Completed),
-            Self::Run(_) => (told_all(core), Why::Completed),
+            Self::Run(_) if told_all(core) => (true, Why::Completed),
+            // Who has begun the run and cancels that waits for what it has cost.
+            Self::Run(_) if wait.cancelled => (wait.kind == WaitKind::Poll, Why::Cancelled),
+            Self::Run(_) => (wait.due_ns.is_some_and(|due| due <= at.now_ns), Why::Deadline),
         };
         over.then_some(why)
     }
@@ -217,11 +238,18 @@ impl Family for Agent {
         own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        _how: (Why, bool),
+        (why, _): (Why, bool),
         cx: &mut Cx,
     ) -> Answered {
         let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
         match own {
+            Some(Self::Run(run)) if why != Why::Completed => {
+                // Who began it has an answer: nobody needs to wait for it any more.
+                (run.awaited, run.left) = (run.awaited && wait.kind == WaitKind::Poll, true);
+                let told = run.going_on(core, cx);
+                cx.clients.reply(&pending, &told);
+                return Answered::default();
+            }
             Some(Self::Run(run)) => {
                 let result = run.result(core, cx);
                 cx.tell_end_to(pending.client, core.id);
@@ -250,8 +278,12 @@ impl Family for Agent {
         Answered { output: false, end: true }
     }
 
-    fn remember(own: Option<&mut Self>, _core: &mut Session, _: &str, cx: &mut Cx) {
+    fn remember(own: Option<&mut Self>, core: &mut Session, _: &str, cx: &mut Cx) {
         let Some(Self::Run(run)) = own else { return };
+        if std::mem::take(&mut run.left) {
+            let result = run.result(core, cx);
+            cx.books.agent.results.keep(core.id, result);
+        }
         let files = std::mem::take(&mut run.leaves_files);
         cx.effects.extend(files.then_some(Effect::TidyUp(SWEEP_FLAG)));
     }
@@ -266,7 +298,9 @@ impl Run {
         let pending = wait.and_then(|wait| cx.pending.get(&wait.ticket));
         let mut reader = pending
             .and_then(|pending| Some((cx.clients.get_mut(pending.client)?, pending.id.as_json())));
+        let doing = &mut self.doing;
         let mut tell = |told: &Told<'_>| {
+            doing.note(told);
             if let Some((client, request)) = &mut reader {
                 tell_event(client, request, told);
             }
@@ -281,8 +315,10 @@ impl Run {
     /// run that has ended left behind is ended too.
     fn step(&mut self, core: &mut Session, cx: &mut Cx) {
         let wait = wait_of(core);
-        let waits = wait.is_some();
-        let cancelled = wait.is_some_and(|one| one.cancelled || cx.closes_for(cx.client_of(one)));
+        let begun = wait.filter(|one| one.kind == WaitKind::Start);
+        let waits = begun.is_some();
+        let closes = wait.is_some_and(|one| cx.closes_for(cx.client_of(one)));
+        let cancelled = closes || begun.is_some_and(|one| one.cancelled);
         self.stop = self.stop.or_else(|| self.over_bounds());
         if core.status().is_some() {
             let being_ended = core.ending.as_ref().is_some_and(|ending| !ending.over());
@@ -299,7 +335,8 @@ impl Run {
         // Whoever began to end a run whose program lives meant the run, also where all of it is
         // gone by now and only not reaped. A result that nobody can be given is not worth its
         // costs.
-        let asked = cancelled || core.ending.is_some() || (self.awaited && !waits);
+        let asked =
+            cancelled || self.cancelled || core.ending.is_some() || (self.awaited && !waits);
         let asked = asked.then_some(Stop::Cancelled);
         self.note_held(core.output.is_held(), now_ms);
         if core.start.fd().is_none() {
@@ -310,8 +347,20 @@ impl Run {
             && core.ending.is_none()
         {
             cx.debug(format_args!("session {}: the run is ended: {stop:?}", core.id));
-            let by = killed_by(stop, wait.is_some_and(|wait| wait.cancelled), cx);
+            let by =
+                killed_by(stop, self.cancelled || begun.is_some_and(|wait| wait.cancelled), cx);
             cx.begin_ending(core, SIGTERM, KILL_GRACE_MS, by.into());
+        }
+    }
+
+    /// How far a run is that goes on.
+    fn going_on(&self, core: &Session, cx: &Cx) -> GoingOn<'_> {
+        GoingOn {
+            run_id: core.id,
+            duration_ms: (cx.now_ns - core.facts.started_ns) / NS_PER_MS,
+            doing: self.doing.line(),
+            log_path: cx.log_path(core.id),
+            ..self.run.going_on()
         }
     }
 

@@ -171,7 +171,7 @@ impl Probe {
     }
 
     fn note(&self, core: &Session, cx: &mut Cx) {
-        let books = &mut cx.books.agent;
+        let books = &mut cx.books.agent.versions;
         match &self.question {
             Question::Tools(_) => books.note_tools(&self.program, core.id, self.tools(core)),
             _ => books.note_version(&self.program, core.id, self.version(core).ok()),

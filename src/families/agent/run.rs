@@ -4,7 +4,7 @@
 use crate::limits::{
     AGENT_EXIT_MS, AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_STARTING_MS, AGENT_STDERR_BYTES,
 };
-use crate::pure::agent::{AgentRun, End, Policy, RunSettings, Stop};
+use crate::pure::agent::{AgentRun, Doing, End, Policy, RunSettings, Stop};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, lossy};
 use crate::sys::memory_file::MemoryFile;
@@ -83,6 +83,12 @@ pub struct Run {
     pub swept: bool,
     /// Somebody waits for the run's result, or did until the connection was gone.
     pub awaited: bool,
+    /// Whoever waited for its result was told that it goes on: the result is remembered.
+    pub left: bool,
+    /// agent_result has said that it is to end.
+    pub cancelled: bool,
+    /// What it has told last.
+    pub doing: Doing,
     /// The run's stream is not read now, for want of a reader of its events or of room in its log:
     /// no clock that waits for events counts.
     pub held: bool,
@@ -118,6 +124,9 @@ impl Run {
             stop: None,
             swept: false,
             awaited: false,
+            left: false,
+            cancelled: false,
+            doing: Doing::default(),
             held: false,
             leaves_files: false,
             finished: false,

@@ -108,13 +108,13 @@ pub(super) fn version(
         Some((probe, core)) => probe.version_for_run(core, oldest),
         None => {
             let (key, _) = engine.program_key(launch);
-            match &engine.cx.books.agent.program(&key).version {
+            match &engine.cx.books.agent.versions.program(&key).version {
                 Fact::Known(version) => Ok(version.clone()),
                 Fact::Asked(id) => return Found::Asked(*id),
                 Fact::Unknown => match ask(engine, launch, Question::Version) {
                     Err(why) => Err(why),
                     Ok(id) => {
-                        engine.cx.books.agent.program(&key).version = Fact::Asked(id);
+                        engine.cx.books.agent.versions.program(&key).version = Fact::Asked(id);
                         return Found::Asked(id);
                     }
                 },
@@ -140,7 +140,7 @@ pub(super) fn tools(
         return Ok(tools);
     }
     let (key, _) = engine.program_key(launch);
-    match &engine.cx.books.agent.program(&key).tools {
+    match &engine.cx.books.agent.versions.program(&key).tools {
         Fact::Known(tools) => return Ok(tools.clone()),
         Fact::Asked(id) => return Err(*id),
         Fact::Unknown => {}
@@ -148,6 +148,6 @@ pub(super) fn tools(
     let Ok(id) = ask(engine, launch, Question::Tools(of.clone())) else {
         return Ok(known_tools());
     };
-    engine.cx.books.agent.program(&key).tools = Fact::Asked(id);
+    engine.cx.books.agent.versions.program(&key).tools = Fact::Asked(id);
     Err(id)
 }

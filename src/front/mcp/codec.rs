@@ -53,11 +53,15 @@ impl Codec for Mcp {
     fn notify(&mut self, method: &str, params: &[u8], out: &mut Vec<u8>) {
         let note = Note::read(params);
         match method {
-            "progress" | "tool_execution_output" => {
+            "progress" | "tool_execution_output" | "agent_event" => {
                 let id = note.request_id.as_ref();
                 let running = id.and_then(|id| self.running_mut(id));
                 if let Some(progress) = running.and_then(|one| one.progress.as_mut()) {
-                    progress.heard(&note, clock::now_ns(), out);
+                    let heard = match method {
+                        "agent_event" => Progress::heard_agent,
+                        _ => Progress::heard,
+                    };
+                    heard(progress, &note, clock::now_ns(), out);
                 }
             }
             "session_exited" if self.has_channel && is_set(&note.fields, "wake") => {

@@ -11,6 +11,7 @@
 //! | `tools` | which tools there are, and a call's params |
 //! | `text` | what a model reads of a result |
 //! | `stream_text` | the same of the stream family |
+//! | `agent_text` | the same of runs of pi |
 //! | `late` | what the next result tells besides its own |
 //! | `words` | text put together of parts |
 //! | `progress` | what a client is told while it waits |
@@ -19,6 +20,7 @@
 //! Two eras of the protocol are spoken side by side: in the older one a connection begins with
 //! `initialize`, in the newer one each request says which version it is of.
 
+mod agent_text;
 mod batch;
 mod codec;
 mod era;
@@ -46,6 +48,7 @@ use resources::Resources;
 use tools::Tool;
 use words::joined;
 
+pub use agent_text::summary;
 pub use tools::{SETS, Settings};
 
 /// The methods, for who asks for another one.
@@ -234,7 +237,8 @@ impl Mcp {
         };
         match params {
             Ok(params) => {
-                let starts = !params.keys().any(|name| name.starts_with("session"));
+                let known = |name: &String| name.starts_with("session") || name == "run_id";
+                let starts = tool.row.starts || !params.keys().any(known);
                 let asked_for = Value::Object(params);
                 let text = asked_for.to_string();
                 self.run(request, What::Tool { tool, starts, asked_for }, progress);
@@ -359,7 +363,10 @@ impl Mcp {
     fn answer_tool(&mut self, id: &RequestId, running: Running, result: &[u8], out: &mut Vec<u8>) {
         let What::Tool { tool, starts, asked_for } = running.what else { return };
         let reply = words::value(result);
-        let (said, is_error) = text::of(tool, &reply, &asked_for);
+        let (said, is_error) = match tool.model.set {
+            "agent" => agent_text::of(&reply, self.settings.text),
+            _ => text::of(tool, &reply, &asked_for),
+        };
         if running.cancelled {
             // What nobody has read is told with the next result.
             if starts || text::is_news(&reply) {

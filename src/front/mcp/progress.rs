@@ -4,8 +4,9 @@
 use serde_json::Value;
 
 use super::era;
-use super::words::{json, str_of, value};
+use super::words::{json, shown, str_of, value};
 use crate::limits::{MCP_ALIVE_MS, MCP_MESSAGE_CHARS, MCP_PROGRESS_MS, NS_PER_MS};
+use crate::pure::agent::Doing;
 use crate::pure::text::visible::one_line;
 use crate::wire::RequestId;
 
@@ -66,6 +67,8 @@ pub(super) struct Progress {
     sent: u64,
     /// The newest line that was not told yet.
     untold: Option<String>,
+    /// The last line of a run of pi, whose text comes in pieces.
+    doing: Doing,
 }
 
 impl Progress {
@@ -78,6 +81,7 @@ impl Progress {
             sent_ns: None,
             sent: 0,
             untold: None,
+            doing: Doing::default(),
         })
     }
 
@@ -89,6 +93,18 @@ impl Progress {
         };
         let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         self.untold = Some(one_line(line).chars().take(MCP_MESSAGE_CHARS).collect());
+        self.tick(now_ns, out);
+    }
+
+    /// A run of pi has told something.
+    pub(super) fn heard_agent(&mut self, note: &Note, now_ns: u64, out: &mut Vec<u8>) {
+        match note.text("event") {
+            "text" => self.doing.read_on(note.text("delta")),
+            "tool_use" => self.doing.call(note.text("name"), &shown(&note.fields, "input")),
+            "retry" => self.doing.call("tries again:", note.text("message")),
+            _ => return,
+        }
+        self.untold = Some(self.doing.line());
         self.tick(now_ns, out);
     }
 

@@ -47,10 +47,11 @@ const REPLACED: [(&str, &str); 11] = [
 
 /// The params that say how long a call waits: the milliseconds of one unit, and how many it waits
 /// where they are not given, as far as that may be too long.
-const WAITS: [(&str, u64, u64); 6] = [
+const WAITS: [(&str, u64, u64); 7] = [
     ("yield_time_ms", 1, 0),
     ("timeout_ms", 1, 30_000),
     ("waitMs", 1, 0),
+    ("wait_ms", 1, u64::MAX),
     ("maxDrainMs", 1, 0),
     ("timeout", 1_000, 30_000),
     (STREAM_WAIT, 1, 0),
@@ -96,7 +97,7 @@ pub struct Settings {
     stream_ms: u64,
     stream_chars: usize,
     /// How much the others show.
-    text: TextLimits,
+    pub text: TextLimits,
     /// Whether there are log files.
     has_logs: bool,
 }
@@ -282,6 +283,7 @@ fn mended(kind: Kind, given: Value) -> Value {
         (Kind::Sessions, Value::Number(id)) => Value::Array(vec![id.into()]),
         (Kind::Integer | Kind::Number | Kind::Session, meant @ Value::Number(_))
         | (Kind::Bool, meant @ Value::Bool(_))
+        | (Kind::Words, meant @ Value::Array(_))
         | (Kind::Object(_) | Kind::Env, meant @ Value::Object(_)) => meant,
         _ => given,
     }
@@ -295,8 +297,10 @@ fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Valu
     if ENDS.iter().any(|(name, word)| text(params, name) == *word) {
         return;
     }
+    let has = |name: &str| table.iter().any(|param| param.name == name);
     for (name, unit_ms, default_ms) in WAITS {
-        if !table.iter().any(|param| param.name == name) {
+        // Beside a param for the wait alone, another time is the command's.
+        if !has(name) || name == "timeout_ms" && has("wait_ms") {
             continue;
         }
         let unset_ms = if name == STREAM_WAIT { settings.stream_ms } else { default_ms };
@@ -340,12 +344,17 @@ pub(super) fn instructions(settings: &Settings) -> String {
     } else {
         ""
     };
+    let cancelled = if settings.has("agent") {
+        "A cancelled call leaves its command running; one of agent_execute ends its run. "
+    } else {
+        "A cancelled call leaves its command running. "
+    };
     let told = "Ends of sessions come with the next result (event:). ";
     joined(&[
         "Never sleep to wait. ",
         idioms,
         logs,
-        "A cancelled call leaves its command running. ",
+        cancelled,
         told,
         "All sessions end with this server.",
     ])

@@ -21,6 +21,7 @@
 //! | `usage.rs` | tokens and costs, and what is wrong with them |
 //! | `drift.rs` | what this version of execd does not know, counted and bounded |
 //! | `told.rs` | the events that a client is told |
+//! | `doing.rs` | the last line of what a client is told |
 //! | `end.rs` | how the process has ended, as its owner tells it |
 //! | `ending.rs` | why a run has ended, in a word, a kind and a text |
 //! | `report.rs` | the result of agent_execute |
@@ -32,6 +33,7 @@
 pub mod agent_files;
 mod answers;
 mod cause;
+mod doing;
 mod drift;
 mod end;
 mod ending;
@@ -56,10 +58,11 @@ mod usage;
 pub mod visible;
 
 pub use cause::{cleaned_stderr, paragraph, with_stderr};
+pub use doing::Doing;
 pub use end::{End, Policy};
 pub use kind::{ErrorKind, Evidence, advice, kind_of};
 pub use model::Asked;
-pub use report::{AgentReport, ProviderData};
+pub use report::{AgentReport, GoingOn, ProviderData};
 pub use run::{AgentRun, Clocks, RunSettings};
 pub use stop::Stop;
 pub use told::{Compactions, Cost, Retries, Tell, Told, UsageReport};

@@ -153,7 +153,48 @@ pub struct ProviderData<'a> {
     pub events_left_out: u64,
 }
 
+/// How far a run is that goes on, where its request is answered before its end.
+#[derive(Debug, Default, Serialize)]
+pub struct GoingOn<'a> {
+    /// Always true: a result does not have it.
+    pub running: bool,
+    /// The id of its session, by which agent_result finds it.
+    pub run_id: u64,
+    /// What the client calls the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<&'a str>,
+    /// Since pi's start.
+    pub duration_ms: u64,
+    /// Turns begun.
+    pub num_turns: u64,
+    /// Tool calls told.
+    pub tool_call_count: u64,
+    /// All tokens of the answers that have ended, as pi counts.
+    pub total_tokens: u64,
+    /// What they have cost in USD.
+    pub cost_usd: f64,
+    /// The last line of what it has told: of its text, or the tool that it has called.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub doing: String,
+    /// Where the log is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<String>,
+}
+
 impl AgentRun {
+    /// How far it is, as far as its stream tells.
+    pub fn going_on(&self) -> GoingOn<'_> {
+        GoingOn {
+            running: true,
+            label: self.settings.label.as_deref(),
+            num_turns: self.turn_starts.max(self.turn_ends),
+            tool_call_count: self.tool_call_count,
+            total_tokens: self.totals.report().total_tokens,
+            cost_usd: self.totals.cost.total,
+            ..GoingOn::default()
+        }
+    }
+
     /// The result of the run, after [`AgentRun::finish`].
     pub fn report<'a>(&'a self, end: &'a End<'_>) -> AgentReport<'a> {
         let finish_reason = self.finish_reason(end);

@@ -1,0 +1,138 @@
+//! A run of pi in words: the line in which people read what a run has come to (`execd agent`), and
+//! what a model reads of agent_execute and agent_result (docs/mcp.md, Agents).
+
+use serde_json::Value;
+
+use super::words::{is_set, say, shown, str_of};
+use crate::pure::text::truncate::{footer, truncate_tail};
+use crate::pure::text::visible::one_line;
+use crate::session::view::TextLimits;
+
+/// What to do about a run that goes on.
+const NEXT: &str =
+    "The run goes on. agent_result waits for it; a later result tells its end (event:).";
+
+/// A run in one line, for people and models; `reason`: how it has ended.
+pub fn summary(reason: &str, report: &Value) -> String {
+    let kind = report["error_kind"].as_str();
+    // A kind that says nothing more is left out.
+    let kind = kind.filter(|kind| *kind != reason && *kind != "other");
+    let number = |field: &str| report[field].as_u64().unwrap_or_default();
+    let output = number("output_tokens") + number("reasoning_tokens");
+    let parts = match report["input_tokens"].as_u64() {
+        Some(input) => format!(" ({input} in, {output} out)"),
+        // Of a run that goes on the sum alone is told.
+        None => String::new(),
+    };
+    format!(
+        "{reason}{}: {}, {}, {}{parts}, ${:.4}, {}{}",
+        kind.map(|kind| format!(" ({kind})")).unwrap_or_default(),
+        counted(report, "num_turns", "turn"),
+        counted(report, "tool_call_count", "tool call"),
+        counted(report, "total_tokens", "token"),
+        report["cost_usd"].as_f64().unwrap_or_default(),
+        time(number("duration_ms")),
+        answered_by(report),
+    )
+}
+
+fn counted(report: &Value, field: &str, what: &str) -> String {
+    let number = report[field].as_u64().unwrap_or_default();
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A time as people say it: 4.2 s, 3 min 5 s.
+fn time(ms: u64) -> String {
+    match ms / 1_000 {
+        s @ 0..60 => format!("{s}.{} s", ms % 1_000 / 100),
+        s => format!("{} min {} s", s / 60, s % 60),
+    }
+}
+
+/// Which model has answered, where that is another than was asked.
+fn answered_by(report: &Value) -> String {
+    if report["model_mismatch"] != true {
+        return String::new();
+    }
+    let told = ["response_provider", "response_model"].map(|field| report[field].as_str());
+    let told: Vec<String> = told.into_iter().flatten().map(one_line).collect();
+    format!(", answered by {}", told.join("/"))
+}
+
+/// What a model reads of a run, and whether the run has failed.
+pub(super) fn of(report: &Value, limits: TextLimits) -> (String, bool) {
+    let run = shown(report, "run_id");
+    let goes_on = !run.is_empty();
+    let reason = if goes_on { "running" } else { str_of(report, "finish_reason") };
+    let failed = !goes_on && !is_set(report, "success");
+    let mut said = summary(reason, report);
+    for (name, is_told) in [("error", failed), ("doing", goes_on), ("log_path", failed)] {
+        let told = shown(report, name);
+        if is_told && !told.is_empty() {
+            say(&mut said, &["\n", name, ": ", &told]);
+        }
+    }
+    if goes_on {
+        say(&mut said, &["\nrun_id: ", &run, "\n---\n", NEXT]);
+        return (said, false);
+    }
+    // The last message is the answer; a run that was ended may only have said something before.
+    let output = match str_of(report, "final_output") {
+        "" => str_of(report, "output"),
+        last => last,
+    };
+    let (text, cut) = truncate_tail(output, limits.max_lines, limits.max_bytes);
+    say(&mut said, &["\n---\n", if text.is_empty() { "(no text)" } else { text }]);
+    if let Some(footer) = footer(&cut, report["log_path"].as_str()) {
+        say(&mut said, &["\n\n", &footer]);
+    }
+    (said, failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const LIMITS: TextLimits = TextLimits { max_lines: 3, max_bytes: 100 };
+
+    /// rule: mcp.md, Agents: A model reads how a run has ended, what it has cost, and its last
+    ///   message
+    #[test]
+    fn a_model_reads_the_last_message_below_a_line_on_the_run() {
+        let mut report = json!({"success": true, "finish_reason": "stop", "num_turns": 1,
+            "tool_call_count": 0, "total_tokens": 110, "input_tokens": 100, "output_tokens": 10,
+            "cost_usd": 0.25, "duration_ms": 4_249, "output": "I look.\n\nTwo files.",
+            "final_output": "Two files.", "log_path": "/l"});
+        let line = "stop: 1 turn, 0 tool calls, 110 tokens (100 in, 10 out), $0.2500, 4.2 s";
+        assert_eq!(of(&report, LIMITS), (format!("{line}\n---\nTwo files."), false));
+        report["final_output"] = json!("");
+        assert!(of(&report, LIMITS).0.ends_with("---\nI look.\n\nTwo files."));
+        report["final_output"] = json!("1\n2\n3\n4\n5");
+        let (said, _) = of(&report, LIMITS);
+        assert!(said.contains("---\n3\n4\n5\n\n[Showing lines 3-5 of 5"), "{said}");
+    }
+
+    /// rule: mcp.md, Agents: A run that failed is an error of the tool, with its cause and its log
+    #[test]
+    fn a_failure_has_its_cause_and_its_log() {
+        let report = json!({"success": false, "finish_reason": "error", "error_kind": "network",
+            "error": "No\nanswer", "output": "", "final_output": "", "log_path": "/l"});
+        let (said, failed) = of(&report, LIMITS);
+        assert!(failed);
+        assert!(said.starts_with("error (network): 0 turns"), "{said}");
+        assert!(said.ends_with("\nerror: No\\nanswer\nlog_path: /l\n---\n(no text)"), "{said}");
+    }
+
+    /// rule: mcp.md, Agents: Of a run that goes on a model reads what it does and how to go on
+    #[test]
+    fn of_a_run_that_goes_on_the_next_step_is_told() {
+        let report = json!({"running": true, "run_id": 7, "num_turns": 2, "tool_call_count": 1,
+            "total_tokens": 9, "cost_usd": 0.5, "duration_ms": 50_000, "doing": "bash ls"});
+        let (said, failed) = of(&report, LIMITS);
+        let line = "running: 2 turns, 1 tool call, 9 tokens, $0.5000, 50.0 s";
+        assert!(said.starts_with(&format!("{line}\ndoing: bash ls\nrun_id: 7\n---\n")), "{said}");
+        assert!(!failed && said.contains("agent_result"), "{said}");
+    }
+}
