@@ -17,7 +17,7 @@ COMPLETIONS = bash-completion/completions/execd zsh/site-functions/_execd \
 	fish/vendor_completions.d/execd.fish
 
 .PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large \
-	test-pi-152 spec install uninstall mcp-clients dist test-dist test-dist-x64 \
+	test-pi-152 spec install uninstall mcp-clients mcp-agents dist test-dist test-dist-x64 \
 	test-arm64 test-same
 
 test: npm-found lint unit extension mcp-clients bench-quick
@@ -54,6 +54,12 @@ extension: npm-found build $(NPM_DONE)
 # there is skipped by its name.
 mcp-clients: npm-found build
 	cd tests/mcp-clients && node run.mjs "$(TARGET_DIR)/release/execd"
+
+# The same with Claude Code, Gemini CLI and OpenCode, whose models are scripts. Their packages take
+# 640 MB, so this is no part of `make test`; one that cannot be had is skipped by its name.
+mcp-agents: npm-found build
+	cd tests/mcp-clients/agents && npm ci --ignore-scripts
+	cd tests/mcp-clients && node run.mjs "$(TARGET_DIR)/release/execd" agents
 
 # The tests of the extension in the newest pi, 1.5.2, which is installed from npm into a directory of
 # its own, or PI_152_DIR has it. Its package does not install whole from every registry, so this is

@@ -1,6 +1,7 @@
 /**
- * Drives `execd mcp` with real clients, a whole scenario each: `node run.mjs PATH_OF_EXECD`. A client
- * that is not installed is skipped by its name.
+ * Drives `execd mcp` with real clients, a whole scenario each: `node run.mjs PATH_OF_EXECD`, with
+ * `agents` behind it the agents of agents/package.json. A client that is not installed is skipped
+ * by its name.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -8,6 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { HOSTS } from "./hosts.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const EXECD = resolve(process.argv[2] ?? "../../target/release/execd");
@@ -25,13 +27,22 @@ const CLIENTS = [
     "node_modules/@modelcontextprotocol/client", ["node", "client.mjs", "auto"]],
   ["@modelcontextprotocol/inspector --cli",
     "node_modules/@modelcontextprotocol/inspector", ["node", "inspector.mjs"]],
-  ["@openai/codex, its model a script", "node_modules/@openai/codex", ["node", "codex.mjs"]],
+  ["@openai/codex, its model a script", "node_modules/@openai/codex",
+    ["node", "agent.mjs", "codex"]],
   ["PyPI mcp 1.x", "venv-1/bin/python", ["venv-1/bin/python", "mcp1.py"]],
   ["PyPI mcp 2.x, with a handshake", "venv-2/bin/python",
     ["venv-2/bin/python", "mcp2.py", "legacy"]],
   ["PyPI mcp 2.x, 2026-07-28", "venv-2/bin/python",
     ["venv-2/bin/python", "mcp2.py", "2026-07-28"]],
 ];
+
+/** The same of the agents that are installed by themselves. */
+const AGENTS = [
+  ["Claude Code, its model a script", "claude"],
+  ["Claude Code, which describes tools once they are asked for", "claude-late"],
+  ["Gemini CLI, its model a script", "gemini"],
+  ["OpenCode, its model a script", "opencode"],
+].map(([name, host]) => [name, HOSTS[host].program, ["node", "agent.mjs", host]]);
 
 /** Those that still run when a client has been gone for so long. */
 const TIDY_MS = 20_000;
@@ -54,9 +65,11 @@ function marked(mark) {
 }
 
 let failures = 0;
-for (const [name, needs, [program, ...words]] of CLIENTS) {
+const [clients, installs] =
+  process.argv[3] === "agents" ? [AGENTS, "make mcp-agents"] : [CLIENTS, ".ci/run"];
+for (const [name, needs, [program, ...words]] of clients) {
   if (!existsSync(join(HERE, needs))) {
-    console.log(`skipped: ${name} (no tests/mcp-clients/${needs}; .ci/run installs it)`);
+    console.log(`skipped: ${name} (no tests/mcp-clients/${needs}; ${installs} installs it)`);
     continue;
   }
   const dir = mkdtempSync(join(tmpdir(), "execd-mcp-"));
