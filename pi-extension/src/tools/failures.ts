@@ -12,13 +12,16 @@ import type { FamilyWords } from "./words.ts";
 /** The most failed calls whose result pi has not made yet: a host may never ask. */
 const FAILURES_MAX = 256;
 
-/** execd has ended during a call: what the call had shown by then is told with that. */
+/** execd has ended, or fallen silent, during a call: what that had shown by then is told with it. */
 export class CutOff extends NamedError {
   override readonly name = "CutOff";
+  /** Why there is no answer. */
+  readonly why: Error;
   readonly shown: News;
 
-  constructor({ message }: DaemonGone, shown: News) {
-    super(message);
+  constructor(why: Error, shown: News) {
+    super(why.message);
+    this.why = why;
     this.shown = shown;
   }
 }
@@ -36,7 +39,8 @@ export class CommandFailed extends NamedError {
 
 /** What `error` becomes where a call had shown `shown`: what was seen is not lost with execd. */
 export function withShown(error: unknown, shown: News | undefined): unknown {
-  return error instanceof DaemonGone && shown ? new CutOff(error, shown) : error;
+  const isCutOff = error instanceof DaemonGone || error instanceof NoAnswer;
+  return isCutOff && shown ? new CutOff(error, shown) : error;
 }
 
 /** The details of the calls that have failed, by their ids, until pi makes their results. */
@@ -64,7 +68,16 @@ export class Failures {
 
 /** Whether the message of a failed call says that execd is gone. */
 export function tellsOfLoss(error: unknown): boolean {
-  return error instanceof CutOff || error instanceof DaemonGone;
+  return whyOf(error) instanceof DaemonGone;
+}
+
+/** Whether nobody knows what has become of a call: what it has started may run. */
+export function isUnanswered(error: unknown): boolean {
+  return whyOf(error) instanceof NoAnswer;
+}
+
+function whyOf(error: unknown): unknown {
+  return error instanceof CutOff ? error.why : error;
 }
 
 /** The one clear message that a failed call gives the model. */
@@ -74,23 +87,28 @@ export function failureText(error: unknown, words: FamilyWords): string {
   if (error instanceof NotSent) return words.notSent;
   if (error instanceof RpcError && error.reason === "shutting_down") return shuttingDown;
   if (error instanceof CutOff) return cutOffText(error, words);
-  if (error instanceof DaemonGone) return goneText(error);
+  if (error instanceof DaemonGone) {
+    return `${error.message}. Its sessions are gone; the next call starts a fresh execd.`;
+  }
   if (error instanceof NoAnswer) return `${error.message}. ${words.noAnswer}`;
   return messageOf(error);
 }
 
-function goneText({ message }: Error): string {
-  return `${message}. Its sessions are gone; the next call starts a fresh execd.`;
-}
-
 /** With where all of the output is, and the end of it that the call had shown. */
-function cutOffText(error: CutOff, { outputFirst }: FamilyWords): string {
-  const { output = "", log_path, logPath, far } = error.shown;
+function cutOffText({ why: failure, shown }: CutOff, words: FamilyWords): string {
+  const { output = "", log_path, logPath, far } = shown;
   const path = log_path ?? logPath;
   const where = far === true ? "log_path on the machine where it ran" : "log_path";
   const log = typeof path === "string" ? `\n${where}: ${path}` : "";
-  const why = `${goneText(error)}${log}`;
+  const id = failure instanceof NoAnswer ? idLine(shown) : "";
+  const why = `${failureText(failure, words)}${id}${log}`;
   const text = stripControls(output).trim();
   if (text === "") return why;
-  return outputFirst ? `${text}\n\n${why}` : `${why}\n---\n${text}`;
+  return words.outputFirst ? `${text}\n\n${why}` : `${why}\n---\n${text}`;
+}
+
+/** The session that perhaps goes on, as its family names it. */
+function idLine({ session_id, sessionId }: News): string {
+  if (session_id !== undefined) return `\nsession_id: ${String(session_id)}`;
+  return sessionId === undefined ? "" : `\nsessionId: ${String(sessionId)}`;
 }

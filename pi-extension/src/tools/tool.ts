@@ -1,12 +1,11 @@
 /** What the tools of all families are made of. */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";
-import { NoAnswer } from "../execd/daemon.ts";
 import type { Call, HostContext, ToolResult } from "../pi/host.ts";
 import type { ToolRenderers } from "../render/row.ts";
 import { given, isObject } from "../text/values.ts";
 import { checked, coerce, ownNames, prepared } from "./coerce.ts";
 import type { ToolContext } from "./context.ts";
-import { CommandFailed, failureText, tellsOfLoss } from "./failures.ts";
+import { CommandFailed, failureText, isUnanswered, tellsOfLoss } from "./failures.ts";
 import type { ToolSchema } from "./schema.ts";
 import { stateOf } from "./state.ts";
 import type { FamilyWords } from "./words.ts";
@@ -79,7 +78,7 @@ function sessionOf({ sessions }: ToolContext, { session_id, sessionId }: Params)
 /** What a call whose cancel nobody has answered has started may run. */
 function failedDetails(error: unknown, about: object): object {
   if (error instanceof CommandFailed) return error.details;
-  return { status: "error", ...about, ...(error instanceof NoAnswer && { running: true }) };
+  return { status: "error", ...about, ...(isUnanswered(error) && { running: true }) };
 }
 
 /**

@@ -140,3 +140,26 @@ test("execd killed in the middle of a call: its output so far and its log are no
     if (args !== STREAM) assert.match(said, /\nlog_path: \/\S+\.log$/);
   }
 });
+
+// The row and the model were left with one sentence, that did not even say which session it was.
+// rule: pi.md, The extension: execd does not answer an Esc: what the call had shown stays, with its session
+test("execd stands still when Esc comes: the call tells its session and its output so far", async (t) => {
+  const place = scratch(t);
+  const script = [turn("Go.", exec("seq 3; exec sleep 7314", { yield_time_ms: 30_000 })), turn("On.")];
+  const tui = await Tui.start(place, { script });
+  await tui.submit("go");
+  // By then the session is known here, and not only to execd.
+  await tui.waitScreen(/^ *3\n[^]*#1[^]*execd: 1 session running/m);
+  const { pid } = await waitProcess(place.tag, /\/execd( |$)/);
+  process.kill(pid, "SIGSTOP");
+  await tui.key("Escape");
+  const screen = await tui.waitScreen(/execd has not answered within 3 s/);
+  process.kill(pid, "SIGCONT");
+  assert.match(screen, /^ *2\n *3\n/m);
+  await tui.submit("and?");
+  await tui.waitScreen(/On\./);
+  const results = place.requests().at(-1)?.messages.filter(({ role }) => role === "toolResult");
+  const [result] = results ?? [];
+  assert.ok(result?.isError);
+  assert.match(result.text, /^execd has not answered [^]*\nsession_id: 1\nlog_path: \S+\n---\n1\n2\n3$/);
+});
