@@ -22,8 +22,14 @@ pub const HTTP_STATUS_DEFAULT: (u16, u16) = (200, 399);
 pub const REGEX_NEST: u32 = 100;
 /// Memory of one compiled regex: what one byte of output costs at worst grows with it.
 pub const REGEX_NFA_BYTES: usize = 256 * 1024;
+/// The same of a regex that is read backwards, while a match is looked at: whole characters take
+/// more there.
+pub const REGEX_BACK_NFA_BYTES: usize = 4 * REGEX_NFA_BYTES;
 /// Memory of one regex's lazily built automaton: when it is full, it is emptied and built anew.
 pub const REGEX_CACHE_BYTES: usize = 512 * 1024;
+/// The start of a match whose end is no further away is searched for by the threads of a regex;
+/// of one that is, an automaton finds it.
+pub const REGEX_NEAR_BYTES: usize = 2 * 1024;
 /// Of a line that is longer, only so much of its end is looked at when it goes on.
 pub const LIVE_LINE_BYTES: usize = 64 * 1024;
 /// Memory of the lines that a wait looks at.

@@ -6,15 +6,15 @@ use std::ops::Range;
 
 use memchr::{memchr, memmem, memrchr};
 use regex_automata::hybrid::{LazyStateID, dfa};
-use regex_automata::nfa::thompson::{self, NFA, pikevm};
+use regex_automata::nfa::thompson::{self, NFA, WhichCaptures, pikevm};
 use regex_automata::util::captures::Captures;
 use regex_automata::{Anchored, Input, MatchKind};
 
 use super::needles::{Among, Needle, Run, needles};
 use super::syntax;
 use crate::limits::{
-    REGEX_CACHE_BYTES, REGEX_LANE_BYTES, REGEX_LANES, REGEX_NFA_BYTES, REGEX_RUN_MISSES,
-    UNTIL_CAPTURES_MAX, UNTIL_PATTERN_BYTES,
+    REGEX_BACK_NFA_BYTES, REGEX_CACHE_BYTES, REGEX_LANE_BYTES, REGEX_LANES, REGEX_NEAR_BYTES,
+    REGEX_NFA_BYTES, REGEX_RUN_MISSES, UNTIL_CAPTURES_MAX, UNTIL_PATTERN_BYTES,
 };
 
 /// Why a pattern can't be taken.
@@ -135,7 +135,7 @@ impl Pattern {
                 let at = from + finder.find(&line.as_bytes()[from..])?;
                 Some(at..at + text.len())
             }
-            Pattern::Regex { regex, .. } => regex.find(line, from),
+            Pattern::Regex { regex, source, .. } => regex.find(line, from, source),
         }
     }
 
@@ -195,14 +195,8 @@ impl Regex {
             .configure(limits)
             .build_from_hir(&hir)
             .map_err(|_| PatternError::from(too_large))?;
-        let config = dfa::Config::new()
-            .match_kind(MatchKind::LeftmostFirst)
-            .cache_capacity(REGEX_CACHE_BYTES)
-            .skip_cache_capacity_check(true);
-        let dfa = dfa::Builder::new()
-            .configure(config)
-            .build_from_nfa(nfa.clone())
-            .map_err(|_| PatternError::from(too_large))?;
+        let dfa = automaton(nfa.clone(), MatchKind::LeftmostFirst);
+        let dfa = dfa.ok_or_else(|| PatternError::from(too_large))?;
         let pike = pikevm::PikeVM::new_from_nfa(nfa).map_err(|_| PatternError::from(too_large))?;
         let needles = needles(&hir);
         let run = Run::required(&hir).filter(|_| needles.is_empty());
@@ -251,13 +245,46 @@ impl Regex {
         self.occurs(text, from..text.len())
     }
 
-    fn find(&self, line: &str, from: usize) -> Option<Range<usize>> {
-        self.occurs(line.as_bytes(), from..line.len())?;
+    /// The automaton finds the match's end, and what finds its start looks no further.
+    fn find(&self, line: &str, from: usize, source: &str) -> Option<Range<usize>> {
+        let input = Input::new(line).range(from..);
+        let end = self.with(|dfa, cache| dfa.try_search_fwd(cache, &input));
+        let end = end.map_or(Some(line.len()), |found| Some(found?.offset()))?;
+        let far = || self.find_far(line, from..end, source);
+        let far = if end - from > REGEX_NEAR_BYTES { far() } else { None };
+        far.or_else(|| self.find_near(line, from..end))
+    }
+
+    /// By the threads of the regex.
+    pub(super) fn find_near(&self, line: &str, range: Range<usize>) -> Option<Range<usize>> {
         let mut slots = [None; 2];
         let mut cache = self.pike.create_cache();
-        let input = Input::new(line).range(from..);
+        let input = Input::new(line).range(range);
         self.pike.search_slots(&mut cache, &input, &mut slots)?;
         Some(slots[0]?.get()..slots[1]?.get())
+    }
+
+    /// By a second automaton, which goes from the match's end back to its start. The search above,
+    /// in which each byte costs as much as the regex is large, stood in the way of all other
+    /// sessions for seconds. The automaton is made when it is needed: a match ends most waits.
+    /// None: it can't be had.
+    pub(super) fn find_far(
+        &self,
+        line: &str,
+        range: Range<usize>,
+        source: &str,
+    ) -> Option<Range<usize>> {
+        let back = thompson::Config::new()
+            .utf8(false)
+            .reverse(true)
+            .which_captures(WhichCaptures::None)
+            .nfa_size_limit(Some(REGEX_BACK_NFA_BYTES));
+        let hir = syntax::parse(source).ok()?;
+        let nfa = thompson::Compiler::new().configure(back).build_from_hir(&hir).ok()?;
+        let dfa = automaton(nfa, MatchKind::All)?;
+        let input = Input::new(line).range(range.clone()).anchored(Anchored::Yes);
+        let start = dfa.try_search_rev(&mut dfa.create_cache(), &input).ok()??.offset();
+        Some(start..range.end)
     }
 
     /// Whether the match that a search from `from` finds is the same whatever comes behind the
@@ -306,11 +333,20 @@ impl Regex {
     fn captures(&self, line: &str, found: &Range<usize>) -> Vec<Option<Range<usize>>> {
         let mut cache = self.pike.create_cache();
         let mut captures = Captures::all(self.pike.get_nfa().group_info().clone());
-        let input = Input::new(line).range(found.start..).anchored(Anchored::Yes);
+        let input = Input::new(line).range(found.clone()).anchored(Anchored::Yes);
         self.pike.search(&mut cache, &input, &mut captures);
         let groups = captures.group_len().min(UNTIL_CAPTURES_MAX + 1);
         (1..groups).map(|group| captures.get_group(group).map(|span| span.range())).collect()
     }
+}
+
+/// The lazily built automaton of a regex, which never gives up.
+fn automaton(nfa: NFA, kind: MatchKind) -> Option<dfa::DFA> {
+    let config = dfa::Config::new()
+        .match_kind(kind)
+        .cache_capacity(REGEX_CACHE_BYTES)
+        .skip_cache_capacity_check(true);
+    dfa::Builder::new().configure(config).build_from_nfa(nfa).ok()
 }
 
 /// Whether nothing matches in the lines from the one that begins at `from` on; false also where

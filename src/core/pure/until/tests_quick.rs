@@ -2,6 +2,7 @@
 //! first line that matches.
 
 use super::*;
+use crate::limits::REGEX_NEAR_BYTES;
 use crate::pure::tests_random::random;
 
 /// Without a literal that each match has: a run of a class, or the automaton alone. `common` are
@@ -49,5 +50,64 @@ fn whole_blocks_are_searched_as_line_by_line() {
             lines[later] = (*rare).to_owned();
             assert_eq!(line_of(&pattern, &lines.join("\n")), Some(at), "{source}, case {case}");
         }
+    }
+}
+
+/// A long line was searched by the threads of the regex, each byte for all of them: `(.*,){100}`
+/// in 60 KB stood in the way of all other sessions for three seconds.
+/// rule: waits.md, until and stop: Patterns are of linear time
+#[test]
+fn a_match_in_a_long_line_is_the_same_and_costs_less() {
+    let mut random = random(11);
+    let regexes = [
+        "b",
+        "a+b",
+        "(a|b)*c",
+        "a.{3,9}c",
+        "^.*b",
+        "(?i)B.*C",
+        "(.*,){3}",
+        "c*$",
+        r"\bab\b",
+        "a??b",
+        "(a*)(b*)c",
+        "ä.b",
+        "[^a]+",
+        "(b|ba)(c|ac)",
+        "^",
+        "x?",
+        "abc|ab",
+        "ab|abc",
+    ];
+    for source in regexes {
+        let pattern = Pattern::regex(0, source).expect(source);
+        let model = regex_lite::Regex::new(source).expect(source);
+        for case in 0..24 {
+            let letters = [&["a", "b", "c", ",", " ", "ä"][..], &["a", ",", "a"]][case % 2];
+            let count = REGEX_NEAR_BYTES + random(3_000);
+            let mut line: String = (0..count).map(|_| letters[random(letters.len())]).collect();
+            line.push_str(["", "b", "abc", "c"][random(4)]);
+            let from = if case < 12 { 0 } else { line.ceil_char_boundary(1) };
+            let expected = model.find_at(&line, from).map(|found| found.range());
+            let found = pattern.find(&line, from);
+            assert_eq!(found, expected, "{source}, case {case}");
+            let Some(found) = found else { continue };
+            let groups = model.captures_at(&line, from).expect("it matches");
+            let groups: Vec<_> =
+                groups.iter().skip(1).map(|group| group.map(|group| group.range())).collect();
+            assert_eq!(pattern.captures(&line, &found), groups, "{source}, case {case}");
+        }
+    }
+    // What is found in such a line is found without the threads.
+    for (source, text) in
+        [("(.*,){100}", "field,"), ("(?:a?){500}a{500}", "aaaaaa"), (".{1,300}d$", "field")]
+    {
+        let pattern = Pattern::regex(0, source).expect(source);
+        let Pattern::Regex { regex, .. } = &pattern else { panic!("no regex") };
+        let line = text.repeat(1_000);
+        let near = regex.find_near(&line, 0..line.len()).expect("it matches");
+        let far = regex.find_far(&line, 0..near.end, source);
+        assert_eq!(far.as_ref(), Some(&near), "{source}");
+        assert_eq!(pattern.find(&line, 0), Some(near), "{source}");
     }
 }
