@@ -175,7 +175,7 @@ fn the_list_has_the_rows_of_the_table() {
         let name = set["name"].as_str().expect("a name");
         let mut execd = mcp(&["--tools", name]);
         let list = execd.result("tools/list", json!({}));
-        assert_eq!(execd.result("tools/list", json!({"cursor": "x"})), list, "always the same");
+        assert_eq!(execd.result("tools/list", json!({"cursor": ""})), list, "always the same");
         let listed = list["tools"].as_array().expect("tools");
         let names = |tools: &[Value]| -> Vec<Value> {
             // What only arms wakes is of no use without somebody who can be woken.
@@ -705,7 +705,9 @@ fn logs_are_listed_read_by_parts_and_watched() {
     assert_eq!(read(&mut execd, &format!("{uri}?from=0"))["text"], "one\ntwo\n");
     let list = execd.result("resources/list", json!({}));
     assert_eq!(list["resources"][0]["uri"], uri, "one that has ended lately: {list}");
-    for uri in ["execd://session/77/log", "execd://session/1", "file:///etc/passwd", "x"] {
+    let largest = format!("execd://session/{}/log", u64::MAX);
+    let uris = ["execd://session/77/log", "execd://session/1", "file:///etc/passwd", "x"];
+    for uri in uris.into_iter().chain([largest.as_str()]) {
         let error = execd.error("resources/read", json!({"uri": uri}));
         assert_eq!(error["code"], -32002, "{error}");
         let meta = stateless("2026-07-28");
@@ -782,6 +784,70 @@ fn only_logs_that_are_told_of_are_acknowledged() {
     call(&mut execd, "kill_session", &json!({"session_id": 2}));
     let told = execd.notified("notifications/resources/updated");
     assert!(told.iter().all(|note| note["uri"] == log(2) || note["uri"] == part), "{told:?}");
+}
+
+/// An empty list was acknowledged to who had asked for no log, and a request without a filter.
+/// rule: mcp.md, Logs: The acknowledgement has only what was asked for
+#[test]
+fn who_asks_for_no_log_is_told_of_none() {
+    let mut execd = mcp(&[]);
+    let meta = stateless("2026-07-28");
+    for filter in [json!({}), json!({"toolsListChanged": true, "resourceSubscriptions": "x"})] {
+        let params = json!({"_meta": meta, "notifications": filter});
+        let id = execd.start_request("subscriptions/listen", params);
+        let of = move |note: &Value| note["_meta"]["io.modelcontextprotocol/subscriptionId"] == id;
+        let note = execd.notification("notifications/subscriptions/acknowledged", of);
+        assert_eq!(note["notifications"], json!({}), "{note}");
+    }
+    for filter in [Value::Null, json!([])] {
+        let params = json!({"_meta": meta, "notifications": filter});
+        assert_eq!(execd.error("subscriptions/listen", params)["code"], -32602);
+    }
+    assert_eq!(execd.error("subscriptions/listen", json!({"_meta": meta}))["code"], -32602);
+}
+
+/// A list answered a cursor that nobody had given out with its first page again.
+/// rule: mcp.md, Tools: A cursor is refused, since each list is told whole
+#[test]
+fn a_cursor_is_refused() {
+    let mut execd = connected(&[], &json!({}));
+    for method in ["tools/list", "resources/list", "resources/templates/list"] {
+        assert_eq!(execd.error(method, json!({"cursor": "next"}))["code"], -32602);
+        for none in [json!(""), Value::Null] {
+            execd.result(method, json!({"cursor": none}));
+        }
+    }
+}
+
+/// A token of 1.0 was taken for none, so that the call was cut.
+/// rule: mcp.md, Waits: A progress token is a string or a whole number
+#[test]
+fn tokens_are_strings_and_whole_numbers() {
+    let mut execd = connected(&[], &json!({}));
+    let asked = json!({"cmd": "echo one; exec cat", "until": {"text": "never"}});
+    for (token, fits) in [
+        (json!(0), true),
+        (json!(""), true),
+        (json!(-7), true),
+        (json!(1.0), true),
+        (json!(u64::MAX), true),
+        (json!("\u{2028}\""), true),
+        (json!(1.5), false),
+        (json!(1e300), false),
+        (json!(true), false),
+        (json!([]), false),
+    ] {
+        let mut params = tool("exec_command", &asked);
+        params["_meta"] = json!({"progressToken": token});
+        let id = execd.start_request("tools/call", &params);
+        if fits {
+            let note = execd.notification("notifications/progress", |_| true);
+            assert_eq!(note["progressToken"], token);
+        } else {
+            execd.nothing_but_a_ping();
+        }
+        cancel(&mut execd, id);
+    }
 }
 
 /// It was empty, as if the command had written nothing.

@@ -14,6 +14,8 @@ pub const MCP_ALIVE_MS: u64 = 15_000;
 pub const MCP_BATCH_MAX: usize = 64;
 /// Characters of the message of a notification of progress.
 pub const MCP_MESSAGE_CHARS: usize = 200;
+/// Progress tokens with a point or an exponent are exact below this.
+pub const MCP_TOKEN_MAX: f64 = 9_007_199_254_740_992.0;
 /// Answers of cancelled calls that are kept for the next result.
 pub const MCP_LATE_COUNT: usize = 8;
 /// Bytes of their texts, all together: one whole answer, with its header.

@@ -121,6 +121,14 @@ struct Request<'a> {
     era: Era,
 }
 
+impl Request<'_> {
+    /// Whether it asks for another page than the first. An empty cursor is taken for none.
+    fn has_cursor(&self) -> bool {
+        let cursor = self.params.get("cursor").and_then(Value::as_str);
+        cursor.is_some_and(|cursor| !cursor.is_empty())
+    }
+}
+
 impl Mcp {
     /// A connection that nothing has come on yet.
     pub fn new(settings: Settings) -> Self {
@@ -144,6 +152,10 @@ impl Mcp {
     ) -> Result<Vec<Asked>, RpcError> {
         let era = request.era;
         let old = era == Era::Connected;
+        if method.ends_with("/list") && request.has_cursor() {
+            let message = "there is no such cursor: each list is told whole";
+            return Err(RpcError::invalid_param("cursor", message));
+        }
         let (fresh, result) = match method {
             "initialize" => (era::ONCE, self.initialize(request.params)),
             "ping" if old => (era::ONCE, "{}".to_owned()),

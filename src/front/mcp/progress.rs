@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::era;
 use super::words::{json, shown, str_of, value};
-use crate::limits::{MCP_ALIVE_MS, MCP_MESSAGE_CHARS, MCP_PROGRESS_MS, NS_PER_MS};
+use crate::limits::{MCP_ALIVE_MS, MCP_MESSAGE_CHARS, MCP_PROGRESS_MS, MCP_TOKEN_MAX, NS_PER_MS};
 use crate::pure::agent::Doing;
 use crate::pure::text::visible::one_line;
 use crate::wire::RequestId;
@@ -74,7 +74,9 @@ pub(super) struct Progress {
 impl Progress {
     /// The progress of a call that begins now; `None` for a token that is none.
     pub(super) fn new(token: &Value, now_ns: u64) -> Option<Self> {
-        let fits = token.is_string() || token.is_i64() || token.is_u64();
+        // 1.0 is a whole number too. One that is read as another is none: nobody would know it.
+        let is_whole = |number: f64| number.fract() == 0.0 && number.abs() < MCP_TOKEN_MAX;
+        let fits = token.is_string() || token.is_u64() || token.as_f64().is_some_and(is_whole);
         fits.then(|| Self {
             token: token.to_string(),
             since_ns: now_ns,

@@ -52,8 +52,8 @@ impl Watched {
 #[derive(Debug)]
 struct Listening {
     request: RequestId,
-    /// The logs, by their sessions and URIs.
-    logs: Vec<(u64, String)>,
+    /// The logs, by their sessions and URIs; `None`: it has not asked for any.
+    logs: Option<Vec<(u64, String)>>,
     /// Its client was told which of them it hears of. Nothing is told of them before that.
     is_acknowledged: bool,
 }
@@ -72,7 +72,8 @@ pub(super) struct Resources {
 fn parse(uri: &str) -> Option<(u64, Option<i64>, Option<u64>)> {
     let rest = uri.strip_prefix("execd://session/")?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let id = path.strip_suffix("/log")?.parse().ok()?;
+    // A larger number is none of a session's, and would be told as another one.
+    let id = path.strip_suffix("/log")?.parse().ok().filter(|id| i64::try_from(*id).is_ok())?;
     let (mut from, mut to) = (None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=')? {
@@ -248,16 +249,20 @@ impl Resources {
         let watched = &self.watched;
         let find = |id: u64| watched.iter().find(|(own, _)| *own == id).map(|(_, one)| one);
         for one in self.listening.iter_mut().filter(|one| !one.is_acknowledged) {
-            if one.logs.iter().any(|(id, _)| find(*id).is_some_and(|one| !one.is_attached)) {
+            let logs = one.logs.as_deref_mut().unwrap_or_default();
+            if logs.iter().any(|(id, _)| find(*id).is_some_and(|one| !one.is_attached)) {
                 continue;
             }
-            // What does not run is left out: nothing more comes of it.
-            one.logs.retain(|(id, _)| find(*id).is_some());
             one.is_acknowledged = true;
-            let uris: Vec<String> = one.logs.iter().map(|(_, uri)| json(uri)).collect();
-            let (meta, uris) = (era::of_subscription(&one.request), uris.join(","));
-            let head = "\"notifications\":{\"resourceSubscriptions\":[";
-            let parts = ["{", &meta, head, &uris, "]}}"];
+            // What does not run is left out: nothing more comes of it.
+            let run = logs.iter().filter(|(id, _)| find(*id).is_some());
+            let uris: Vec<String> = run.map(|(_, uri)| json(uri)).collect();
+            let uris = match one.logs {
+                Some(_) => joined(&["\"resourceSubscriptions\":[", &uris.join(","), "]"]),
+                None => String::new(),
+            };
+            let meta = era::of_subscription(&one.request);
+            let parts = ["{", &meta, "\"notifications\":{", &uris, "}}"];
             era::push_notification(out, "notifications/subscriptions/acknowledged", &parts);
         }
     }
@@ -319,10 +324,13 @@ impl Resources {
         if self.listening.len() >= MCP_SUBSCRIPTIONS_MAX {
             return Err(too_many());
         }
-        let filter = params.get("notifications").and_then(|all| all.get("resourceSubscriptions"));
+        let Some(filter) = params.get("notifications").filter(|all| all.is_object()) else {
+            let message = "notifications must be an object of what is to be told";
+            return Err(RpcError::invalid_param("notifications", message));
+        };
+        let uris = filter.get("resourceSubscriptions").and_then(Value::as_array);
         let (mut asked, mut logs) = (Vec::new(), Vec::new());
-        for uri in filter.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
-        {
+        for uri in uris.into_iter().flatten().filter_map(Value::as_str) {
             // What cannot be watched is left out of what is acknowledged.
             let Some((id, ..)) = parse(uri) else { continue };
             let Ok((watched, attach)) = self.watch(id) else { continue };
@@ -330,6 +338,7 @@ impl Resources {
             asked.extend(attach);
             logs.push((id, uri.to_owned()));
         }
+        let logs = uris.map(|_| logs);
         self.listening.push(Listening { request: request.clone(), logs, is_acknowledged: false });
         self.acknowledge(out);
         Ok(asked)
@@ -344,7 +353,7 @@ impl Resources {
     pub(super) fn hang_up(&mut self, request: &RequestId) -> Option<Vec<Asked>> {
         let at = self.listening.iter().position(|one| one.request == *request)?;
         let mut asked = Vec::new();
-        for (id, _) in self.listening.remove(at).logs {
+        for (id, _) in self.listening.remove(at).logs.unwrap_or_default() {
             if let Some(watched) = self.watched_mut(id) {
                 watched.listeners.retain(|(one, _)| one != request);
             }
