@@ -41,6 +41,8 @@ export interface WindowReport {
   /** What the log lacks, as replies tell it. */
   log_complete?: false;
   log_truncated?: true;
+  /** The first byte of the output that the log still has, where that is not the first of all. */
+  log_from?: number;
 }
 
 /** A report that waits to be told. */
@@ -275,7 +277,7 @@ export class Background {
   #report(window: Window, kind: WindowReport["kind"], note: WindowExited | WindowPoll): void {
     const { scope, name, logPath, far } = window;
     const command = oneLine(window.command, COMMAND_CELLS);
-    const { exit_code, signal, killed_by, truncation, log_complete, log_truncated } =
+    const { exit_code, signal, killed_by, truncation, log_complete, log_truncated, log_from } =
       note as Partial<WindowExited>;
     // A log that turned out to have nothing, or was moved, is named no more.
     const log = kind === "lost" ? logPath : note.log_path;
@@ -286,6 +288,7 @@ export class Background {
       ...(truncation?.truncated && { truncated: true }),
       ...(log_complete === false && { log_complete }),
       ...(log_truncated === true && { log_truncated }),
+      ...given({ log_from }),
     };
     const text = kind === "exited" ? withName(note.text, window, killed_by) : note.text;
     const report = { scope, text, facts };

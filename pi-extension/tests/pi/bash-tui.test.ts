@@ -194,10 +194,16 @@ test("a log whose beginning is gone is not named as the full output", async (t) 
   const line = `exec "${execdBinary()}" --log-keep-bytes 1048576 "$@"`;
   writeFileSync(bin, `#!/bin/sh\n${line}\n`, { mode: 0o755 });
   const tui = await Tui.start(place, {
-    args: BASH, env: { EXECD_BIN: bin }, script: [turn("Long.", bash("seq 500000")), turn("That was it.")],
+    args: BASH, env: { EXECD_BIN: bin },
+    script: [
+      turn("Long.", bash("seq 500000"), background("seq 500001")), turn("That was it."),
+      { when: "seq 500001[^]*finished|finished[^]*seq 500001", text: "All is told." },
+    ],
   });
   await tui.submit("go");
-  const screen = await tui.waitScreen(/That was it\./);
-  assert.match(rowOf(screen, "$ seq 500000").replaceAll(/\s+/g, " "),
-    /\[Full output: \S+\.log \(bytes \d+– kept\)\. Truncated: /);
+  await tui.waitScreen(/That was it\.[^]*All is told\./);
+  const screen = (await tui.scrollback()).replaceAll(/\s+/g, " ");
+  const kept = "\\[Full output: \\S+\\.log \\(bytes \\d+– kept\\)";
+  assert.match(screen, new RegExp(`\\$ seq 500000 [^$]*${kept}\\. Truncated: `));
+  assert.match(screen, new RegExp(`ended · exit 0 \\$ seq 500001 [^$]*${kept}\\]`));
 });
