@@ -99,7 +99,7 @@ fn a_run_outlasts_a_call_that_is_cut() {
     let before = std::time::Instant::now();
     let said = call(&mut execd, "agent_execute", &task(json!({})));
     assert!(before.elapsed().as_secs() >= 10, "it waits for as long as it may");
-    assert!(said.starts_with("running: 1 turn, 0 tool calls, 0 tokens, $0.0000, 10."), "{said}");
+    assert!(said.starts_with("running: 1 turn, 0 tool calls, 0 tokens, $0.0000, "), "{said}");
     assert!(said.contains("\ndoing: Half\n"), "{said}");
     let run = run_of(&said);
     // Loose types are mended.
