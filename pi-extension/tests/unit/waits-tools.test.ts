@@ -96,14 +96,16 @@ it("no wait is longer than the longest poll, and a clamped one says what it was 
   await pi.start();
   process.env.PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS = "6000";
   try {
-    const params = { cmd: "echo x", until: { text: "x" }, yield_time_ms: LONG_MS };
+    // It goes on behind what is waited for: a wait for no session at all has nothing to clamp.
+    const cmd = "echo x; sleep 0.1; echo y; exec sleep 600";
+    const params = { cmd, until: { text: "x" }, yield_time_ms: LONG_MS };
     const { details } = await pi.call("exec_command", params);
     assert.equal(details.yield_time_ms, 6_000);
     const said = (name: string) => `${name} was ${LONG_MS}, the most is 6000`;
     assert.equal(details.note, said("yield_time_ms"));
     const none = await pi.call("exec_command", { cmd: "true", yield_time_ms: LONG_MS });
     assert.equal(none.details.note, `yield_time_ms was ${LONG_MS}, the most is 30000`);
-    const waited = await pi.call("wait_for", { timeout_ms: LONG_MS });
+    const waited = await pi.call("wait_for", { until: { text: "y" }, timeout_ms: LONG_MS });
     assert.match(textOf(waited), new RegExp(`^note: ${said("timeout_ms")}$`, "m"));
   } finally {
     delete process.env.PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS;
