@@ -13,8 +13,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::outside::{comm, end_of, is_root, left_out, marked, output_of, status_field};
-use common::{AT_ONCE, Execd, Setup, eventually, output, send_signal, session_of};
+use common::outside::{comm, end_of, is_root, left_out, marked, output_of, pids, status_field};
+use common::{AT_ONCE, Execd, PAUSE, Setup, eventually, output, send_signal, session_of};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -285,17 +285,36 @@ impl Far {
         });
     }
 
-    /// The cgroups of its own that the engine leaves empty, and the directory of a systemd-nspawn
-    /// that was killed.
-    fn remove_leavings(&self) {
-        let _ = std::fs::remove_dir(Path::new("/run/systemd/nspawn/propagate").join(self.name()));
+    /// The cgroups of its own, in each hierarchy, that the engine leaves empty.
+    fn cgroups(&self) -> Vec<PathBuf> {
         let all = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
         let tops = all.map(|one| one.path()).chain(["/sys/fs/cgroup".into()]);
-        for own in tops.map(|top| top.join(self.name())).filter(|own| own.is_dir()) {
-            let inner = std::fs::read_dir(&own).into_iter().flatten().flatten();
-            for dir in inner.map(|one| one.path()).filter(|path| path.is_dir()).chain([own]) {
-                let _ = std::fs::remove_dir(dir);
+        tops.map(|top| top.join(self.name())).filter(|own| own.is_dir()).collect()
+    }
+
+    /// Whether a process of the engine still works on the container: what Podman starts to clean up
+    /// behind it makes cgroups once more.
+    fn is_served(&self) -> bool {
+        let name = self.name();
+        pids().into_iter().any(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&name)
+        })
+    }
+
+    /// Removes these when nobody works on the container any more, and the directory of a
+    /// systemd-nspawn that was killed.
+    fn remove_leavings(&self) {
+        let _ = std::fs::remove_dir(Path::new("/run/systemd/nspawn/propagate").join(self.name()));
+        let until = Instant::now() + AT_ONCE;
+        while (self.is_served() || !self.cgroups().is_empty()) && Instant::now() < until {
+            for own in self.cgroups() {
+                let inner = std::fs::read_dir(&own).into_iter().flatten().flatten();
+                for dir in inner.map(|one| one.path()).filter(|path| path.is_dir()).chain([own]) {
+                    let _ = std::fs::remove_dir(dir);
+                }
             }
+            thread::sleep(PAUSE);
         }
     }
 }
