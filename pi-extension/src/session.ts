@@ -171,13 +171,19 @@ export class PiSession implements FamilyContext {
     try {
       await this.execd.start();
       this.#registry.onExecd();
-      const instead = this.#registry.registered.flatMap(({ replacesBash }) => replacesBash ?? []);
-      for (const text of await gateNotices(this.host, ctx, instead)) this.ui.warn(text);
     } catch (error) {
       if (this.execd.isClosed) return;
       const kept = this.execd.isRemote ? "" : "pi keeps its own bash: ";
-      this.ui.warn(`${kept}${messageOf(error)}`);
+      return this.ui.warn(`${kept}${messageOf(error)}`);
     }
+    await this.#tellGates(ctx);
+  }
+
+  /** Where that fails, as by a context that has gone stale, the tools are none the worse for it. */
+  async #tellGates(ctx: HostContext): Promise<void> {
+    const instead = this.#registry.registered.flatMap(({ replacesBash }) => replacesBash ?? []);
+    const notices = await gateNotices(this.host, ctx, instead).catch(() => []);
+    for (const text of notices) this.ui.warn(text);
   }
 
   /**

@@ -15,6 +15,9 @@ import { isTrusted } from "./trust.ts";
 const FILE_BYTES = 256 * 1024;
 const FILES_MAX = 64;
 
+/** In the place of npm: no program has an empty name, so that none is started. */
+const NO_PROGRAM = [""];
+
 const HANDLER = /\.on\(\s*["'`]tool_call["'`]/;
 const OF_BASH = /["'`]bash["'`]/;
 
@@ -54,7 +57,11 @@ function fromCommandLine({ cwd }: HostContext, argv: readonly string[] = process
   });
 }
 
-/** The files of the extensions that pi loads by itself, as pi finds them; it installs nothing for that. */
+/**
+ * The files of the extensions that pi loads by itself, as pi finds them; nothing is installed for that.
+ * Nor is npm asked where it keeps packages of the whole machine, one of which pi may name: that takes
+ * up to a second, in which the user interface would stand still. Such a package is not looked at.
+ */
 async function fromSettings(ctx: HostContext): Promise<string[]> {
   const { cwd } = ctx;
   const isOff = process.argv.some((word) => word === "--no-extensions" || word === "-ne");
@@ -63,6 +70,7 @@ async function fromSettings(ctx: HostContext): Promise<string[]> {
     const agentDir = getAgentDir();
     const projectTrusted = isTrusted(ctx, cwd);
     const settingsManager = SettingsManager.create(cwd, agentDir, { projectTrusted });
+    settingsManager.applyOverrides({ npmCommand: NO_PROGRAM });
     const found = await new DefaultPackageManager({ cwd, agentDir, settingsManager })
       .resolve(() => Promise.resolve("skip"));
     return found.extensions.filter(({ enabled }) => enabled).map(({ path }) => path);

@@ -13,8 +13,9 @@ const COMMAND_CELLS = 60;
 const FOOTER_SESSIONS = 3;
 const FOOTER_CELLS = 32;
 const NOTICE_CELLS = 1_000;
-/** The most notices that are said again with the one that pi writes in their place. */
+/** The most notices that are said again with the one that pi writes in their place, and their length. */
 const INFORMED_MAX = 8;
+const INFORMED_UNITS = 64 * 1024;
 /** How often ages are drawn anew in a terminal, and how often execd is asked for states. */
 const TICK_MS = 1_000;
 const TICKS_PER_LOOK = 5;
@@ -89,28 +90,24 @@ export class Ui {
     if (this.#isSilent) console.error(text);
   }
 
-  /**
-   * A notice of information, of any length. In a terminal pi writes it in the place of the one
-   * before it, where nothing has come between: what was said there is said again with it.
-   */
+  /** A notice of information, of any length. */
   inform(message: string): void {
-    const earlier = this.#isTui ? this.#informed : [];
-    this.#informed = [...earlier, `${SPEAKER}: ${message}`].slice(-INFORMED_MAX);
-    this.#notifyInformed(this.#informed);
+    this.show(`${SPEAKER}: ${message}`);
   }
 
-  /** Shows a text, such as the end of an output, below what was said right before it. */
+  /**
+   * Shows a text, such as the end of an output. In a terminal pi writes it in the place of the one
+   * before it, where nothing has come between: what was said there is said again with it.
+   */
   show(text: string): void {
-    this.#notifyInformed([...(this.#isTui ? this.#informed : []), text]);
+    this.#informed = [...(this.#isTui ? keptOf(this.#informed) : []), text];
+    const all = this.#informed.join("\n");
+    this.#guarded((ui) => ui.notify(all, "info"));
   }
 
   /** Something else has come into view: pi does not write over what was said before that. */
   passed(): void {
     this.#informed = [];
-  }
-
-  #notifyInformed(texts: string[]): void {
-    this.#guarded((ui) => ui.notify(texts.join("\n"), "info"));
   }
 
   /** A status in the footer; undefined takes it away. */
@@ -190,6 +187,15 @@ export class Ui {
       this.#ui = undefined;
     }
   }
+}
+
+/** The newest of what was said that is said again with one more. */
+function keptOf(texts: readonly string[]): string[] {
+  let units = 0;
+  const isKept = (text: string) => (units += text.length) <= INFORMED_UNITS;
+  const newest = texts.slice(1 - INFORMED_MAX).reverse();
+  const end = newest.findIndex((text) => !isKept(text));
+  return newest.slice(0, end < 0 ? undefined : end).reverse();
 }
 
 /**

@@ -347,6 +347,26 @@ it("/jobs says how many that have ended it knows no more", async () => {
   }
 });
 
+// pi writes a notice over the one before it: what /tail had shown was gone with the next answer.
+// rule: pi.md, Commands that you type: An answer stays when the next one comes
+it("in a terminal what /tail shows stays when the next answers come, unless it is long", async () => {
+  const pi = new Pi({}, { mode: "tui" });
+  await pi.start();
+  await pi.call("bash_stream", { command: "echo short" });
+  await pi.call("bash_stream", { command: "head -c 70000 /dev/zero | tr '\\0' x" });
+  const after = async (command: string, args: string) => {
+    await pi.commands.get(command)?.(args, pi.ctx);
+    return pi.notices.at(-1) ?? "";
+  };
+  assert.match(await after("tail", "1"), /^#1 [^\n]*\nshort\n/);
+  assert.match(await after("kill", "1"), /^#1 [^\n]*\nshort\n[^]*\nexecd: #1 /);
+  const long = await after("tail", "2");
+  assert.match(long, /^#1 [^\n]*\nshort\n/);
+  assert.ok(long.includes("x".repeat(70_000)));
+  assert.match(await after("kill", "2"), /^execd: #2 [^\n]*$/);
+  await pi.shutdown();
+});
+
 // rule: pi.md, The extension: The stream surface: six tools in the real pi; unified and stream
 //   exclude each other
 it("unified and stream exclude each other: the first one named is used", async () => {
