@@ -8,8 +8,13 @@ import { join } from "node:path";
 /** Where crates and packages come from by default. */
 const REGISTRY_HOSTS = ["npmjs.org", "crates.io"];
 
-/** Shorter paths, such as a home directory that is `/`, tell on nobody. */
-const SHORTEST_PATH = 3;
+/**
+ * Whether a path tells on a machine: a short one, such as `/src` or a home directory that is `/`,
+ * stands in many texts. Root's stands nowhere else.
+ */
+function isTelling(path: string): boolean {
+  return path === "/root" || path.split("/").filter((part) => part !== "").length >= 2;
+}
 
 /** Texts that tell on this machine. `registry` is the address npm uses here. */
 export function machineTexts(repo: string, registry: string): string[] {
@@ -17,7 +22,7 @@ export function machineTexts(repo: string, registry: string): string[] {
   const paths = [repo, homedir(), CARGO_HOME, RUSTUP_HOME];
   return [
     // The slash keeps `/root` from being found in `/rootfs`.
-    ...paths.filter((path) => path.length >= SHORTEST_PATH).map((path) => `${path}/`),
+    ...paths.filter(isTelling).map((path) => `${path}/`),
     ...REGISTRY_HOSTS,
     ...(URL.canParse(registry) ? [new URL(registry).host] : []),
   ].filter((text, index, all) => all.indexOf(text) === index);

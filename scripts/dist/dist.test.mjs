@@ -183,7 +183,10 @@ test("nothing in it tells on the machine that made it", () => {
     else if (/\.(tgz|crate|tar\.gz)$/.test(file)) run(["tar", "-xzf", join(DIST, file), "-C", to]);
     else symlinkSync(join(DIST, file), join(to, file));
   }
-  for (const text of [`${REPO}/`, `${homedir()}/`]) {
+  // A short path, such as `/src` or a home directory that is `/`, stands in many texts and tells
+  // on nobody; root's stands nowhere else.
+  const isTelling = (path) => path === "/root" || path.split("/").filter(Boolean).length >= 2;
+  for (const text of [REPO, homedir()].filter(isTelling).map((path) => `${path}/`)) {
     const found = spawnSync("grep", ["-RlF", "--", text, dir], { encoding: "utf8" });
     assert.deepEqual([found.status, found.stdout], [1, ""], text);
   }

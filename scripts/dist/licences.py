@@ -1,6 +1,7 @@
 """Writes the licence texts of all that is in execd's binary into a directory.
 
     python3 scripts/dist/licences.py DIR
+    python3 scripts/dist/licences.py --check    # whether this machine has those that no crate brings
 
 DIR/crates.txt has those of all crates, each text once, below the crates that it belongs to;
 DIR/rust-library.html is what the Rust project says of its standard library, and DIR/glibc.txt what
@@ -64,16 +65,25 @@ def all_crates():
     return "The crates that execd is built with, each with its licence.\n\n" + "\n".join(parts)
 
 
-def main(directory):
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "crates.txt").write_text(all_crates(), encoding="utf-8")
+def of_the_machine():
+    """What the machine has of the licences of Rust's library; ends where it lacks some licence."""
     library = Path(told("rustc", "--print=sysroot").strip(), "share/doc/rust/COPYRIGHT-library.html")
     for needed in (library, GLIBC, LGPL):
         if not needed.is_file():
             sys.exit(f"licences: there is no {needed}")
+    return library
+
+
+def main(directory):
+    library = of_the_machine()
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "crates.txt").write_text(all_crates(), encoding="utf-8")
     (directory / "rust-library.html").write_bytes(library.read_bytes())
     (directory / "glibc.txt").write_bytes(GLIBC.read_bytes() + b"\n" + LGPL.read_bytes())
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[1] == "--check":
+        of_the_machine()
+    else:
+        main(Path(sys.argv[1]))

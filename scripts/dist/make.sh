@@ -4,8 +4,8 @@
 #
 #   scripts/dist/make.sh [DIR]        # where it goes; dist/ by default
 #
-# It needs cargo-deb and cargo-cyclonedx (cargo install), node and npm, python3, git, and GNU tar and
-# coreutils. For aarch64 see pi-extension/scripts/release-binary.ts; a machine that has not what that
+# It needs cargo-deb and cargo-cyclonedx (cargo install), node and npm, python3, git, GNU tar and
+# coreutils, and what can.sh looks for; of changes that are not committed only with DIST_DIRTY=1. For aarch64 see pi-extension/scripts/release-binary.ts; a machine that has not what that
 # takes makes no release, unless DIST_PARTIAL=1 leaves aarch64 out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,6 +13,7 @@ umask 022
 # What runs TypeScript: the Node that the extension's checks bring along, where it is installed.
 PATH=$PWD/pi-extension/node_modules/.bin:$PATH
 export LC_ALL=C TZ=UTC
+scripts/dist/can.sh
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
@@ -24,17 +25,6 @@ stage=target/dist
 core_patch='patch.crates-io.execd-core.path="src/core"'
 
 say() { printf 'dist: %s\n' "$*" >&2; }
-
-needs() {
-    local tool
-    for tool in cargo-deb cargo-cyclonedx node npm python3 git tar gzip sha256sum; do
-        command -v "$tool" >/dev/null || { say "there is no $tool"; exit 1; }
-    done
-    if [ -n "$(git status --porcelain)" ]; then
-        say "there are changes that are not committed: a release is made of a commit"
-        [ -n "${DIST_DIRTY:-}" ] || exit 1
-    fi
-}
 
 # Prints the path of the binary for aarch64, or nothing where DIST_PARTIAL leaves it out. A build that
 # fails is never left out: only a machine that cannot begin one, of which the script says 3.
@@ -97,7 +87,6 @@ sbom() {
     cp "$stage/execd.cdx.json" "$out/execd-$version.cdx.json"
 }
 
-needs
 rm -rf "$out" "$stage"
 mkdir -p "$out" "$stage"
 x64=$(node pi-extension/scripts/release-binary.ts linux-x64)

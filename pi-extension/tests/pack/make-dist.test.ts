@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import {
-  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync,
+  copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync,
 } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { test } from "node:test";
@@ -56,13 +56,13 @@ test("a machine that cannot build for aarch64 ends otherwise than a build that f
   assert.match(failed.stderr, /cargo/);
 });
 
-/** A checkout of little but that script of scripts/dist, and the test's make.sh if it has one. */
-function checkout(place: Scratch, script: string, makeSh?: string): string {
+/** A checkout of little but these scripts of scripts/dist, and what the test has in place of others. */
+function checkout(place: Scratch, scripts: string[], own: Record<string, string>): string {
   const repo = place.path("repo");
   const dir = join(repo, "scripts/dist");
   mkdirSync(dir, { recursive: true });
-  copyFileSync(join(REPO, "scripts/dist", script), join(dir, script));
-  if (makeSh !== undefined) writeFileSync(join(dir, "make.sh"), makeSh, { mode: 0o755 });
+  for (const script of scripts) copyFileSync(join(REPO, "scripts/dist", script), join(dir, script));
+  for (const [name, text] of Object.entries(own)) writeFileSync(join(dir, name), text, { mode: 0o755 });
   writeFileSync(join(repo, "Cargo.toml"), '[workspace.package]\nversion = "0.1.0"\n');
   const who = ["-c", "user.name=a test", "-c", "user.email=a-test@example.org"];
   for (const args of [["init", "-q"], ["add", "."], [...who, "commit", "-qm", "A release"]]) {
@@ -71,14 +71,51 @@ function checkout(place: Scratch, script: string, makeSh?: string): string {
   return repo;
 }
 
+/** Programs by which a machine can make a release, and its licences. */
+const ABLE = {
+  "cargo-deb": "exit 9", "cargo-cyclonedx": "exit 9", rustc: "echo /", cc: "echo /dev/null",
+};
+const LICENSED = { "licences.py": "" };
+
+/** Whether a release can be made, and why not, with another program, and after something was done. */
+function can(t: TestContext, program: Record<string, string>, done: (repo: string) => void = () => {}) {
+  const place = scratch(t);
+  const repo = checkout(place, ["can.sh"], LICENSED);
+  done(repo);
+  const PATH = pathWith(place.path("bin"), { ...ABLE, ...program });
+  const { status, stderr } = ran("scripts/dist/can.sh", [], repo, { PATH });
+  return [status, stderr.trim()];
+}
+
+test("what is no fault of a release is told before one is begun", (t) => {
+  const add = (file: string, text: string) => (repo: string) => writeFileSync(join(repo, file), text);
+  assert.deepEqual(can(t, {}), [0, ""]);
+  const [dirty, why] = can(t, {}, add("new", ""));
+  assert.deepEqual([dirty, why], [1, "a release is made of a commit, and this is not committed: ?? new"]);
+  const noGit = can(t, {}, (repo) => rmSync(join(repo, ".git"), { recursive: true }));
+  assert.equal(noGit[0], 1);
+  assert.match(String(noGit[1]), /^git knows no commit of this checkout: fatal: not a git repository/);
+  assert.deepEqual(can(t, { cc: "echo libc.a" }), [1, "the C compiler knows no libc.a"]);
+  const [noLibrary, brings] = can(t, { rustc: "echo /there-is-no-library" });
+  assert.deepEqual([noLibrary, /^rustup target add x86_64/.test(String(brings))], [1, true]);
+});
+
+test("a machine without the licences of what is linked in makes no release", (t) => {
+  const place = scratch(t);
+  const PATH = pathWith(place.path("bin"), { rustc: "echo /there-is-no-compiler" });
+  const script = join(REPO, "scripts/dist/licences.py");
+  const { status, stderr } = ran("python3", [script, "--check"], place.cwd, { PATH });
+  assert.equal(status, 1);
+  assert.match(stderr, /^licences: there is no \/there-is-no-compiler\/.*COPYRIGHT-library\.html/);
+});
+
 /** What make.sh makes of a build for aarch64 that ends so, and what it then asks to be packed. */
 function release(t: TestContext, arm64: string, env: Record<string, string>) {
   const place = scratch(t);
-  const repo = checkout(place, "make.sh");
+  const repo = checkout(place, ["make.sh", "can.sh"], LICENSED);
   const packed = place.path("packed");
   const PATH = pathWith(place.path("bin"), {
-    "cargo-deb": "exit 9",
-    "cargo-cyclonedx": "exit 9",
+    ...ABLE,
     node: `case "$*" in *linux-x64) echo /x64;; *linux-arm64) ${arm64};; `
       + `*) echo "$*" > ${packed}; exit 9;; esac`,
   });
@@ -107,7 +144,7 @@ function compared(t: TestContext, line: string) {
   const place = scratch(t);
   const makeSh = `#!/bin/sh\nset -e\ncd "$(dirname "$0")/../.."\nmkdir -p "$1"\n`
     + `{ ${line}; } > "$1/a"\ncd "$1"\nsha256sum a > SHA256SUMS\n`;
-  const repo = checkout(place, "same.sh", makeSh);
+  const repo = checkout(place, ["same.sh"], { "make.sh": makeSh });
   const TMPDIR = place.path("second");
   mkdirSync(TMPDIR);
   const env = { TMPDIR };
@@ -140,12 +177,13 @@ test("the tests on aarch64 fail without a binary for it, unless it is left out",
 test("--strict packs no binary that is not fit for a release", (t) => {
   const place = scratch(t);
   const script = join(EXTENSION_DIR, "scripts/pack-release.ts");
-  // Its program is whole, and tells where it was built.
+  // Its program is whole, and tells on the machine that built it.
+  const CARGO_HOME = "/home/builder/cargo";
   const binary = place.path("execd");
-  const bytes = Buffer.concat([readFileSync(execdBinary()), Buffer.from(`${REPO}/`)]);
+  const bytes = Buffer.concat([readFileSync(execdBinary()), Buffer.from(`${CARGO_HOME}/`)]);
   writeFileSync(binary, bytes, { mode: 0o755 });
   const args = [script, "--bin", binary, "--out"];
-  const env = { npm_config_registry: "http://127.0.0.1:9/" };
+  const env = { npm_config_registry: "http://127.0.0.1:9/", CARGO_HOME };
   const packed = ran(process.execPath, [...args, place.path("out")], place.cwd, env);
   assert.deepEqual([packed.status, /warning: .*is not fit/.test(packed.stderr)], [0, true]);
   const strictly = [...args, place.path("none"), "--strict"];

@@ -110,7 +110,7 @@ test("the packed package.json names the platform package and nothing of the chec
 test("nothing packed tells on this machine", () => {
   // How the binary of a test was built is not this test's affair; pack-release judges its own.
   const texts = machineTexts(REPO, "https://a-registry.example/npm/");
-  assert.ok(texts.includes(`${REPO}/`) && texts.includes("a-registry.example"), String(texts));
+  assert.ok(texts.includes("a-registry.example"), String(texts));
   const binaries = ["package/bin/execd", `package/node_modules/${PLATFORM}/bin/execd`];
   for (const name of [platformTarball, extensionTarball]) {
     assert.deepEqual(tracesBelow(unpacked(name), texts, binaries), []);
