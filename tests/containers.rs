@@ -27,6 +27,9 @@ const MARK: &str = "BOX_OF_A_TEST";
 const FLOOD_BYTES: u64 = 64 << 20;
 /// Shorter than any wait of a test, and long enough for a machine that is busy.
 const LEASE: [&str; 2] = ["--lease", "5s"];
+/// How long a container runs by itself: longer than nextest lets a test (ten minutes), and not for
+/// ever where that one was ended from outside.
+const BOX_SECONDS: u64 = 900;
 /// The number of this right.
 const CAP_SYS_ADMIN: u32 = 21;
 /// Engines raise the limit of open files as far as the kernel knows one, which root of a machine
@@ -93,7 +96,7 @@ impl Far {
     /// A container that runs, or can be run; `None`, and a word why, where there is none.
     fn start(engine: Engine) -> Option<Self> {
         let programs: &[&str] = match engine {
-            Podman => &["podman"],
+            Podman => &["podman", "unshare"],
             Docker => &["dockerd", "docker", "containerd", "tar", "unshare"],
             Nspawn => &["systemd-nspawn"],
         };
@@ -120,7 +123,7 @@ impl Far {
     }
 
     /// Podman with each runtime that may be there: crun takes no machine with both versions of
-    /// cgroups.
+    /// cgroups. What it mounts goes with its processes, also where a test is ended from outside.
     fn start_podman(&mut self) -> Result<(), String> {
         let at = self.dir.path().display();
         let own = format!(
@@ -128,10 +131,10 @@ impl Far {
              --cgroup-manager cgroupfs --events-backend none"
         );
         std::fs::write(self.path("settings"), "[engine]\nlock_type = \"file\"\n").expect("a file");
-        let mut said = String::new();
+        let (alone, mut said) = ("unshare --mount env", String::new());
         for runtime in ["", " --runtime runc"] {
             // Locks in a file: those in memory are one for all of Podman's on the machine.
-            self.program = words(&format!("env CONTAINERS_CONF={at}/settings {own}{runtime}"));
+            self.program = words(&format!("{alone} CONTAINERS_CONF={at}/settings {own}{runtime}"));
             match self.run_box(&["--rootfs".to_owned(), self.word("root")]) {
                 Ok(()) => return Ok(()),
                 Err(why) => said = why,
@@ -207,7 +210,8 @@ impl Far {
         args.extend(["--volume".to_owned(), "/usr:/usr:ro".to_owned()]);
         args.extend(["--volume".to_owned(), format!("{EXECD}:{INSIDE}:ro")]);
         args.extend_from_slice(of);
-        args.extend(words("sleep infinity"));
+        args.extend(words("sleep"));
+        args.push(BOX_SECONDS.to_string());
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         succeeded(self.engine_does(&args))?;
         succeeded(self.run(&[INSIDE, "--version"]))
