@@ -95,7 +95,7 @@ env_vars = ${names}
     ...CLAUDE,
     known: "mcp__execd__exec_command",
     late: CLAUDE_LATE,
-    set: (given) => setClaude(given, 1),
+    set: (given) => setClaude(given, 2),
   },
 
   "claude-late": {
@@ -103,7 +103,7 @@ env_vars = ${names}
     known: "ToolSearch",
     late: [...["exec_command", "write_stdin", "kill_session"].map((name) => `mcp__execd__${name}`),
       ...CLAUDE_LATE],
-    set: (given) => setClaude(given, 2),
+    set: (given) => setClaude(given, 1),
   },
 
   gemini: {
