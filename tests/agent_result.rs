@@ -6,6 +6,7 @@ mod agent_help;
 mod common;
 
 use agent_help::*;
+use common::wire::Wire;
 use common::*;
 use serde_json::{Value, json};
 
@@ -131,7 +132,8 @@ fn what_is_no_run_is_refused() {
     let cat = session_of(&execd.open("exec cat"));
     for id in [cat, 4_711] {
         let message = execd.failed("agent_result", json!({"run_id": id}), "unknown_session");
-        assert!(message.starts_with(&format!("unknown run_id: {id}: ")), "{message}");
+        let which = "neither a run that goes on nor one of the last 64 results kept";
+        assert_eq!(message, format!("unknown run_id {id}: {which}; none runs now"));
     }
     // A result that was told is not kept.
     let file = stream_file(&execd, "lines", &answer("Done"));
@@ -139,6 +141,55 @@ fn what_is_no_run_is_refused() {
     assert_eq!(execd.result("agent_execute", params(&pi, json!({})))["success"], true);
     execd.failed("agent_result", json!({"run_id": cat + 2}), "unknown_session");
     execd.refused("agent_result", json!({}), "run_id");
+    let pi = fake_pi(&execd, "sleep 1000");
+    let runs = [(); 2].map(|()| leave(&mut execd, &pi, json!({})));
+    let message = execd.failed("agent_result", json!({"run_id": cat}), "unknown_session");
+    let running = format!("; running now: {}, {}", runs[0], runs[1]);
+    assert!(message.ends_with(&running), "{message}");
+}
+
+/// A look at a run meanwhile had its result kept although agent_execute answered with it.
+/// rule: agent.md, Runs that go on: A result that agent_execute has answered with is not kept,
+///   whoever has looked at the run before
+#[test]
+fn a_look_at_a_run_that_is_waited_for_keeps_no_result() {
+    let mut execd = Execd::start();
+    let pi = pi_in_two_parts(&execd);
+    let id = execd.start_request("agent_execute", params(&pi, json!({"stream": false})));
+    let run = json!({"run_id": execd.notification("session_started", |_| true)["session_id"]});
+    let looked = execd.result("agent_result", merged(run.clone(), json!({"wait_ms": 0})));
+    assert_eq!(looked["running"], true, "{looked}");
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["output"], "Half");
+    eventually("the run is over", || {
+        let reply = execd.ask("agent_result", run.clone());
+        reply["error"]["data"]["reason"] == "unknown_session"
+    });
+}
+
+/// The run was ended with the client of agent_execute although somebody else waited for it.
+/// rule: agent.md, Runs that go on: Where the client of agent_execute is gone, a run goes on for
+///   those who wait for it
+#[test]
+fn a_run_outlives_its_client_where_another_waits() {
+    let mut execd = Execd::start();
+    let pi = pi_in_two_parts(&execd);
+    let mut wire = Wire::connect(&execd.socket());
+    wire.send("agent_execute", params(&pi, json!({"stream": false})));
+    let run = wire.note("session_started", |_| true)["session_id"].clone();
+    let id = execd.start_request("agent_result", json!({ "run_id": run }));
+    execd.no_reply_yet(id);
+    drop(wire);
+    eventually("its client is gone", || {
+        execd.result("server_info", json!({}))["clients"]["connected"] == 0
+    });
+    execd.no_reply_yet(id);
+    // Who was told that it goes on finds it going on.
+    let looked = execd.result("agent_result", json!({"run_id": run, "wait_ms": 0}));
+    assert_eq!(looked["running"], true, "{looked}");
+    std::fs::write(execd.file("go"), "").expect("a file");
+    let result = execd.result_of(id);
+    assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("Half")));
 }
 
 /// rule: agent.md, Runs that go on: At the end of stdin they end with all other sessions

@@ -1,7 +1,7 @@
 //! agent_result: what a run comes to whose agent_execute was answered before its end (agent.md,
 //! Runs that go on): waits for it, or ends it.
 
-use super::Agent;
+use super::{Agent, told_all};
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Entry, Method, Numbered, State};
 use crate::limits::{AGENT_RESULTS_KEPT, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS};
@@ -53,9 +53,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         return Ok(Answer::Json(result));
     }
     let Some(Entry { core, family: State::Agent(own) }) = engine.sessions.get_mut(id) else {
-        return Err(unknown(id));
+        return Err(unknown(engine, id));
     };
-    let Agent::Run(run) = &mut **own else { return Err(unknown(id)) };
+    let Agent::Run(run) = &mut **own else { return Err(unknown(engine, id)) };
     run.cancelled |= params.cancel;
     if core.waits.is_empty() {
         run.spec.stream = params.stream;
@@ -69,10 +69,18 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     }))
 }
 
-fn unknown(id: SessionId) -> RpcError {
+fn unknown(engine: &Engine, id: SessionId) -> RpcError {
+    let mut running = String::new();
+    for Entry { core, family } in engine.sessions.iter() {
+        if matches!(family.agent(), Some(Agent::Run(_))) && !told_all(core) {
+            let comma = if running.is_empty() { "running now: " } else { ", " };
+            running = format!("{running}{comma}{}", core.id);
+        }
+    }
+    let running = if running.is_empty() { "none runs now" } else { &running };
     let message = format!(
-        "unknown run_id: {id}: there are runs that go on, and the last {AGENT_RESULTS_KEPT} \
-         results of those that were answered before their end"
+        "unknown run_id {id}: neither a run that goes on nor one of the last \
+         {AGENT_RESULTS_KEPT} results kept; {running}"
     );
     RpcError::failed(Reason::UnknownSession, message)
 }

@@ -244,13 +244,16 @@ impl Family for Agent {
         let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
         match own {
             Some(Self::Run(run)) if why != Why::Completed => {
-                // Who began it has an answer: nobody needs to wait for it any more.
-                (run.awaited, run.left) = (run.awaited && wait.kind == WaitKind::Poll, true);
+                // Where who began it has an answer, or is gone, nobody needs to wait any more.
+                let of_execute = |one: &Wait| one.kind == WaitKind::Start;
+                (run.awaited, run.left) = (core.waits.iter().any(of_execute), true);
                 let told = run.going_on(core, cx);
                 cx.clients.reply(&pending, &told);
                 return Answered::default();
             }
             Some(Self::Run(run)) => {
+                // What agent_execute answers with is nowhere else.
+                run.left &= wait.kind == WaitKind::Poll;
                 let result = run.result(core, cx);
                 cx.tell_end_to(pending.client, core.id);
                 if let Some(client) = cx.clients.get_mut(pending.client) {
@@ -316,7 +319,7 @@ impl Run {
     fn step(&mut self, core: &mut Session, cx: &mut Cx) {
         let wait = wait_of(core);
         let begun = wait.filter(|one| one.kind == WaitKind::Start);
-        let waits = begun.is_some();
+        let unheard = wait.is_none();
         let closes = wait.is_some_and(|one| cx.closes_for(cx.client_of(one)));
         let cancelled = closes || begun.is_some_and(|one| one.cancelled);
         self.stop = self.stop.or_else(|| self.over_bounds());
@@ -336,7 +339,7 @@ impl Run {
         // gone by now and only not reaped. A result that nobody can be given is not worth its
         // costs.
         let asked =
-            cancelled || self.cancelled || core.ending.is_some() || (self.awaited && !waits);
+            cancelled || self.cancelled || core.ending.is_some() || (self.awaited && unheard);
         let asked = asked.then_some(Stop::Cancelled);
         self.note_held(core.output.is_held(), now_ms);
         if core.start.fd().is_none() {
