@@ -48,6 +48,10 @@ fn instructions_are_short_whichever_tools_there_are() {
             assert!(said.chars().count() <= 600, "{tools}: {}", said.chars().count());
             assert!(said.contains("end with this server"), "{said}");
             assert_eq!(said.contains("execd://session"), log.is_empty(), "{said}");
+            let (runs, commands) = (tools.contains("agent"), tools != "agent");
+            assert_eq!(said.contains("agent_result"), runs, "{tools}: {said}");
+            assert_eq!(said.contains("its command"), commands, "{tools}: {said}");
+            assert_eq!(said.contains("sessions end"), commands, "{tools}: {said}");
         }
     }
 }
@@ -355,12 +359,74 @@ fn results_are_no_longer_than_what_hosts_hand_on() {
 
     for (flags, wanted) in [
         (&[][..], "Shows the last 1900 lines or 36 KiB."),
-        (&["--max-output-lines", "70", "--max-output-bytes", "5000"], "last 70 lines or 5 KiB."),
+        (&["--max-output-lines", "70", "--max-output-bytes", "5000"], "70 lines or 5000 bytes."),
+        (&["--max-output-bytes", "200"], "1900 lines or 200 bytes."),
+        (&["--max-output-bytes", "1024"], "1900 lines or 1 KiB."),
+        (&["--max-output-bytes", "200", "--tools", "bash"], "1900 lines or 200 bytes. "),
+        (&["--tools", "bash"], "1900 lines or 36 KiB. "),
     ] {
         let list = connected(flags, &json!({})).result("tools/list", json!({}));
         let told = list["tools"][0]["description"].as_str().expect("a description");
         assert!(told.contains(wanted), "{told}");
     }
+}
+
+/// The rows of five sessions had 36 KiB each, and what cancelled calls had told came on top of a
+/// result that was as long as hosts take it.
+/// rule: mcp.md, Tools: The sessions of a wait_for share the 36 KiB of a result
+/// rule: mcp.md, Waits: What cancelled calls have told waits for results that have room for it
+#[test]
+fn what_is_told_of_many_fits_into_one_result() {
+    let mut execd = connected(&["--tools", "unified"], &json!({}));
+    let long = |last: u64| format!("yes 'a line of some output' | head -n 5000; echo last {last}");
+    let gate = execd.file("go");
+    for at in 0..5 {
+        let wait = format!("until [ -e '{}' ]; do sleep 0.02; done", gate.display());
+        let command = format!("{wait}; {}", long(at));
+        let given = json!({"cmd": command, "yield_time_ms": 250, "tty": false});
+        let said = call(&mut execd, "exec_command", &given);
+        assert!(said.contains(&format!("session_id: {}\n", at + 1)), "{said}");
+    }
+    std::fs::write(&gate, "").expect("a file");
+    let said =
+        call(&mut execd, "wait_for", &json!({"session_ids": [1, 2, 3, 4, 5], "mode": "all"}));
+    for at in 0..5 {
+        assert!(said.contains(&format!("\nlast {at}\n[Showing lines ")), "{said}");
+    }
+    assert!((30_000..40_000).contains(&said.len()), "{} bytes", said.len());
+
+    // A cancelled call with as much as a result may have, beside another one.
+    let id = execd.start_request("tools/call", {
+        let command = format!("{}; sleep 1000", long(7));
+        let given = json!({"cmd": command, "yield_time_ms": 600_000, "tty": false});
+        let mut params = tool("exec_command", &given);
+        params["_meta"] = json!({"progressToken": 1});
+        params
+    });
+    execd.notification("notifications/progress", |note| note["message"] == "last 7");
+    cancel(&mut execd, id);
+    let full = json!({"cmd": long(8), "tty": false});
+    let mut said = String::new();
+    eventually("the answer waits", || {
+        said = call(&mut execd, "exec_command", &full);
+        said.contains("[Of cancelled calls and windows 1 more: next results]")
+    });
+    assert!(said.contains("last 8\n") && !said.contains("last 7\n"), "{said}");
+    assert!(said.len() <= 40_000, "{} bytes", said.len());
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "true"}));
+    assert!(said.contains("last 7\n") && said.len() <= 40_000, "{} bytes", said.len());
+}
+
+/// A user's own number was taken for the default, and shortened.
+/// rule: mcp.md, Tools: A variable that says how much is shown wins over the 36 KiB
+#[test]
+fn a_variable_that_says_what_the_default_is_elsewhere_is_heeded() {
+    let variables = [("PI_BASH_MAX_OUTPUT_CHARS", "30000")];
+    let mut execd = Execd::with(&["mcp", "--tools", "stream"], &variables).checked_as_mcp();
+    execd.result("initialize", hello("2025-11-25", &json!({})));
+    let command = "yes 'a line of some output' | head -n 5000";
+    let said = call(&mut execd, "bash_stream", &json!({ "command": command }));
+    assert!((30_000..31_000).contains(&said.len()), "{} bytes", said.len());
 }
 
 /// Gemini CLI offers it in the schema of each tool and hands it on: each such call was refused.

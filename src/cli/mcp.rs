@@ -5,16 +5,14 @@ use super::say::complain;
 use super::serve;
 use crate::config::Config;
 use crate::front::mcp::{Mcp, Settings};
-use crate::limits::{JOB_OUTPUT_CHARS, MCP_STREAM_CHARS, MCP_TEXT_BYTES, MCP_TEXT_LINES};
+use crate::limits::{MCP_STREAM_CHARS, MCP_TEXT_BYTES, MCP_TEXT_LINES};
 use crate::sys::stdio;
 
 /// Has results show only as much as hosts hand on whole, where flags and variables say nothing.
 pub fn shorten_texts(config: &mut Config) {
     config.text.max_bytes = MCP_TEXT_BYTES;
     config.text.max_lines = MCP_TEXT_LINES;
-    if config.stream.max_chars == JOB_OUTPUT_CHARS {
-        config.stream.max_chars = MCP_STREAM_CHARS;
-    }
+    config.stream.max_chars = MCP_STREAM_CHARS;
 }
 
 /// Serves the protocol until stdin ends; gives the exit status, or why execd could not start.
@@ -22,6 +20,8 @@ pub fn main(options: McpOptions) -> Result<i32, String> {
     let McpOptions { sets, structured, max_wait_s, mut config } = options;
     // A mistake of a model is told to the model, and is no failure of the server.
     config.lenient = true;
+    // A host sees one result, however many sessions it is about.
+    config.shared_text_bytes = config.text.max_bytes;
     let settings = Settings::new(&sets, structured, max_wait_s, &config);
     let mut engine = serve::start(config, false)?;
     engine.speak(Box::new(Mcp::new(settings)));

@@ -49,7 +49,7 @@ mod tail;
 
 use std::ffi::{OsStr, OsString};
 
-use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, StreamSettings, max_empty_poll_ms};
+use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, max_empty_poll_ms};
 use crate::families::agent::agent_dir::START_FLAG;
 use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::{host, look};
@@ -82,16 +82,16 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     }
     host::give_memory_back();
     let mut config = Config::default();
-    let variable = |name: &str| host::variable(name).map(|value| value.to_string_lossy().into());
-    let cap: Option<String> = variable(MAX_EMPTY_POLL_VARIABLE);
-    config.max_empty_poll_ms = max_empty_poll_ms(cap.as_deref());
-    config.stream = StreamSettings::from_variables(variable);
-    if let Some(pi) = variable("EXECD_PI").filter(|pi: &String| !pi.is_empty()) {
-        config.pi = pi;
-    }
     let name = table::first(&arguments);
     if name == "mcp" {
         mcp::shorten_texts(&mut config);
+    }
+    let variable = |name: &str| host::variable(name).map(|value| value.to_string_lossy().into());
+    let cap: Option<String> = variable(MAX_EMPTY_POLL_VARIABLE);
+    config.max_empty_poll_ms = max_empty_poll_ms(cap.as_deref());
+    config.stream = config.stream.with_variables(variable);
+    if let Some(pi) = variable("EXECD_PI").filter(|pi: &String| !pi.is_empty()) {
+        config.pi = pi;
     }
     config.logs.by_path = one_session;
     // Whoever has started such an execd reads its answers.

@@ -45,15 +45,19 @@ pub const LINES: &[Flag] = &[
 pub const SETTINGS: &[Flag] = &[
     flag("max-sessions", Takes::Value("N"), "sessions before the least recently used goes (64)"),
     rare("max-line-bytes", Takes::Value("N"), "longest request line (8388608)"),
-    rare("max-output-bytes", Takes::Value("N"), "text of one reply, in bytes (51200)"),
-    rare("max-output-lines", Takes::Value("N"), "text of one reply, in lines (2000)"),
+    rare(
+        "max-output-bytes",
+        Takes::Value("N"),
+        "text of one reply, in bytes (51200, in mcp 36864)",
+    ),
+    rare("max-output-lines", Takes::Value("N"), "text of one reply, in lines (2000, in mcp 1900)"),
     rare("max-empty-poll-ms", Takes::Value("N"), "longest poll without input (1800000)"),
     rare("first-session-id", Takes::Value("N"), "id of the first session (1)"),
     rare("bash-yield-ms", Takes::Value("N"), "wait of bash_stream, 1000 to 120000 (60000)"),
     rare(
         "bash-max-output-chars",
         Takes::Value("N"),
-        "characters of a bash_stream reply's texts, up to 150000 (30000)",
+        "characters of a bash_stream reply's texts, up to 150000 (30000, in mcp 18432)",
     ),
     rare(
         "bash-job-ttl-ms",

@@ -8,6 +8,7 @@ use crate::limits::{
     JOB_TTL_RANGE_MS, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_BYTES,
     LOG_KEEP_DAYS, LOG_TOTAL_BYTES, MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES, MAX_SESSIONS,
     MIN_EMPTY_YIELD_TIME_MS, RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX, RUNNING_WINDOWS_MAX,
+    WAIT_FOR_TEXT_BYTES,
 };
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::json::decimal::decimal;
@@ -110,6 +111,8 @@ pub struct Config {
     pub max_line_bytes: usize,
     /// How much text one reply may hold.
     pub text: TextLimits,
+    /// Bytes of output that all sessions of one wait_for share.
+    pub shared_text_bytes: usize,
     /// Longest empty poll, where the client names none.
     pub max_empty_poll_ms: u64,
     /// What the stream family goes by.
@@ -150,6 +153,7 @@ impl Default for Config {
             first_session_id: 1,
             max_line_bytes: MAX_LINE_BYTES,
             text: TextLimits { max_lines: DEFAULT_MAX_LINES, max_bytes: DEFAULT_MAX_BYTES },
+            shared_text_bytes: WAIT_FOR_TEXT_BYTES,
             max_empty_poll_ms: DEFAULT_MAX_BACKGROUND_POLL_MS,
             stream: StreamSettings::default(),
             pi: "pi".to_owned(),
@@ -196,9 +200,9 @@ pub const JOBS_KEPT_VARIABLE: &str = "PI_BASH_JOBS_KEPT";
 
 impl StreamSettings {
     /// The settings as their variables say (bash-stream.md, Settings): what is unset or no
-    /// positive number gives the default, what is out of range the nearest that is in it.
-    pub fn from_variables(value: impl Fn(&str) -> Option<String>) -> Self {
-        let own = Self::default();
+    /// positive number leaves what is here, what is out of range gives the nearest that is in it.
+    pub fn with_variables(self, value: impl Fn(&str) -> Option<String>) -> Self {
+        let own = self;
         let number = |name: &str| {
             let number = value(name).and_then(|text| decimal(text.trim()));
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
@@ -256,7 +260,8 @@ mod tests {
             (Some("1e30"), 120_000, 150_000, 10_800_000, 1_024),
         ];
         for (value, yield_ms, max_chars, ttl_ms, jobs_kept) in cases {
-            let settings = StreamSettings::from_variables(|_| value.map(str::to_owned));
+            let own = StreamSettings::default();
+            let settings = own.with_variables(|_| value.map(str::to_owned));
             let got = (settings.yield_ms, settings.max_chars, settings.ttl_ms);
             assert_eq!(got, (yield_ms, max_chars, ttl_ms), "{value:?}");
             assert_eq!(settings.jobs_kept, jobs_kept, "{value:?}");

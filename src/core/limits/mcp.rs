@@ -18,8 +18,12 @@ pub const MCP_MESSAGE_CHARS: usize = 200;
 pub const MCP_TOKEN_MAX: f64 = 9_007_199_254_740_992.0;
 /// Answers of cancelled calls that are kept for the next result.
 pub const MCP_LATE_COUNT: usize = 8;
-/// Bytes of their texts, all together: one whole answer, with its header.
-pub const MCP_LATE_BYTES: usize = MCP_TEXT_BYTES + 4 * 1024;
+/// Bytes of their texts, all together: one whole answer, with its header. Beside it there must be
+/// room for a short result.
+pub const MCP_LATE_BYTES: usize = MCP_TEXT_BYTES + MCP_AROUND_BYTES - 1024;
+/// Bytes of a result beside the output of a command: its header and footer, and as far as there is
+/// room what it tells of other calls.
+pub const MCP_AROUND_BYTES: usize = 3_000;
 /// How many lines are kept at most of answers that there was no room for: one of each session.
 pub const MCP_LATE_LINES: usize = 512;
 /// Sessions whose logs a client may be subscribed to, and subscriptions to one log.

@@ -20,7 +20,7 @@ pub const WAIT_FOR_SESSIONS_MAX: usize = 256;
 /// Output in all rows of one answer of wait_for together.
 pub const WAIT_FOR_TEXT_BYTES: usize = 512 * 1024;
 /// Output that a row of such an answer may have all the same.
-pub const WAIT_FOR_ROW_BYTES: usize = 1_024;
+pub const WAIT_FOR_ROW_BYTES: usize = 128;
 /// That a session can't go on counts for so long: twice the longest pause between two looks. Only
 /// input of another client changes it, which this client is not told of.
 pub const STUCK_FRESH_MS: u64 = 1_000;

@@ -2,7 +2,7 @@
 //! the answer as far as they are made.
 
 use super::row::Row;
-use crate::limits::{NS_PER_MS, STUCK_FRESH_MS, WAIT_FOR_ROW_BYTES, WAIT_FOR_TEXT_BYTES};
+use crate::limits::{NS_PER_MS, STUCK_FRESH_MS, WAIT_FOR_ROW_BYTES};
 use crate::pure::group::{Mode, One, Over};
 use crate::pure::sorted::SortedMap;
 use crate::session::asked::Outcome;
@@ -58,8 +58,15 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group of these sessions, of none of which anything is known yet.
-    pub fn new(mode: Mode, take: bool, ids: &[SessionId], timeout_ms: u64) -> Self {
+    /// A group of these sessions, of none of which anything is known yet; `text_bytes`: output of
+    /// all of them.
+    pub fn new(
+        mode: Mode,
+        take: bool,
+        ids: &[SessionId],
+        timeout_ms: u64,
+        text_bytes: usize,
+    ) -> Self {
         let member = |id: &SessionId| Member {
             id: *id,
             one: One::Waits,
@@ -72,7 +79,7 @@ impl Group {
             take,
             members: ids.iter().map(member).collect(),
             end: None,
-            text_left: WAIT_FOR_TEXT_BYTES,
+            text_left: text_bytes,
             report: None,
             saw_new_output: false,
             timeout_ms,
@@ -219,9 +226,10 @@ impl Group {
         self.take && !self.is_unheard() && self.one(id) != One::Waits
     }
 
-    /// Bytes of output that the next row may have.
+    /// Bytes of output that the next row may have: its share of what those before have left.
     pub fn row_bytes(&self) -> usize {
-        self.text_left.max(WAIT_FOR_ROW_BYTES)
+        let to_come = self.members.iter().filter(|member| member.row.is_none()).count();
+        (self.text_left / to_come.max(1)).max(WAIT_FOR_ROW_BYTES)
     }
 
     /// Puts the row of a session in its place.

@@ -11,7 +11,9 @@ use crate::families::unified::ended::Ended;
 use crate::families::{Engine, Method, Numbered, stream, unified, windows};
 use crate::limits::{DEFAULT_WAIT_FOR_MS, NS_PER_MS, WAIT_FOR_SESSIONS_MAX};
 use crate::pure::group::Mode;
+use crate::pure::text::truncate::{footer, truncate_tail};
 use crate::session::asked::Conditions;
+use crate::session::report::TruncationReport;
 use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::session::{Listing, SessionId};
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
@@ -120,9 +122,11 @@ enum Found {
     Over(Box<row::Row>),
 }
 
-/// A session that somebody else has ended.
-fn over(ended: &Ended) -> Found {
+/// A session that somebody else has ended, with at most `most` bytes of its output.
+fn over(ended: &Ended, most: usize) -> Found {
     let (exit_code, signal) = ended.exit();
+    let all = ended.output();
+    let (output, cut) = truncate_tail(&all, usize::MAX, most);
     Found::Over(Box::new(row::Row {
         session_id: ended.id(),
         command: ended.command(),
@@ -131,7 +135,9 @@ fn over(ended: &Ended) -> Found {
         signal,
         killed_by: Some(ended.killed_by),
         note: Some(ended.line()),
-        output: Some(ended.output()),
+        output: Some(output.to_owned()),
+        truncation: TruncationReport::new(&cut),
+        footer: footer(&cut, ended.log_path.as_deref()),
         log_path: ended.log_path.clone(),
         ..row::Row::over()
     }))
@@ -149,7 +155,7 @@ fn find(
     let ended = unified::ended::find(engine, call, id);
     // Of their own sessions the books have more.
     if let Some(ended) = ended.as_ref().filter(|one| one.family == "unified") {
-        return Ok(over(ended));
+        return Ok(over(ended, most));
     }
     let Engine { sessions, cx, .. } = engine;
     // The books of bash_stream have the sessions of all families. What a session's own family can
@@ -172,7 +178,7 @@ fn find(
         return Ok(Found::There);
     }
     if let Some(ended) = &ended {
-        return Ok(over(ended));
+        return Ok(over(ended, most));
     }
     let mut error = sessions.unknown_session(id);
     error.message = format!("session_ids: {}", error.message);
@@ -192,7 +198,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Some(ids) => ids,
         None => engine.sessions.listed().map(|core| core.id).collect(),
     };
-    let mut group = Group::new(params.mode(), params.take.unwrap_or(true), &ids, timeout_ms);
+    let (take, most) = (params.take.unwrap_or(true), engine.cx.config.shared_text_bytes);
+    let mut group = Group::new(params.mode(), take, &ids, timeout_ms, most);
     group.tells_events = params.events;
     group.note = unified::clamp_note("timeout_ms", params.timeout_ms, timeout_ms);
     if ids.is_empty() {

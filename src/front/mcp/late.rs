@@ -42,6 +42,30 @@ fn line(one: &Value) -> String {
     }
 }
 
+/// What the lines of answers begin with that there was no room for.
+const HEADING: &str = "\n\nOf calls that were cancelled and of windows before:";
+
+/// Adds the first of these to a text, below a heading, and takes them out, as long as there is room
+/// in `most` bytes: each whole, and none before an older one.
+fn tell_first<T>(
+    said: &mut String,
+    mut heading: &str,
+    before: &str,
+    all: &mut Vec<T>,
+    most: usize,
+    text: fn(&T) -> &str,
+) {
+    let mut told = 0;
+    for one in all.iter().map(text) {
+        if said.len() + heading.len() + before.len() + one.len() > most {
+            break;
+        }
+        say(said, &[std::mem::take(&mut heading), before, one]);
+        told += 1;
+    }
+    all.drain(..told);
+}
+
 impl Late {
     fn keep(&mut self, said: String, lines: Vec<String>) {
         self.answers.push(Answer { said, lines });
@@ -81,15 +105,18 @@ impl Late {
         }
     }
 
-    /// Adds all of it to the text of a result.
-    pub(super) fn tell(&mut self, said: &mut String) {
+    /// Adds to the text of a result what there is room for where that may have `most` bytes. The
+    /// events are told at once, and the rest by the next results.
+    pub(super) fn tell(&mut self, said: &mut String, most: usize) {
         said.push_str(&std::mem::take(&mut self.events));
-        if !self.lines.is_empty() {
-            let lines = std::mem::take(&mut self.lines).join("\n");
-            say(said, &["\n\nOf calls that were cancelled and of windows before:\n", &lines]);
+        tell_first(said, HEADING, "\n", &mut self.lines, most, |line| line);
+        if self.lines.is_empty() {
+            tell_first(said, "", "\n\n", &mut self.answers, most, |answer| &answer.said);
         }
-        for answer in self.answers.drain(..) {
-            say(said, &["\n\n", &answer.said]);
+        let untold = self.lines.len() + self.answers.len();
+        if untold > 0 {
+            let (head, tail) = ("\n\n[Of cancelled calls and windows ", " more: next results]");
+            say(said, &[head, &untold.to_string(), tail]);
         }
     }
 }

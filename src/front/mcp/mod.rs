@@ -286,7 +286,7 @@ impl Mcp {
 
     /// A result of a tool, with what else is to be told.
     fn told(&mut self, mut said: String, is_error: bool, structured: Option<&[u8]>) -> String {
-        self.late.tell(&mut said);
+        self.late.tell(&mut said, self.settings.result_bytes);
         let (name, content) = match structured.filter(|_| self.settings.structured) {
             Some(result) => (",\"structuredContent\":", String::from_utf8_lossy(result)),
             None => ("", "".into()),

@@ -9,7 +9,7 @@ use super::progress::{Note, Progress};
 use super::{Mcp, Settings};
 use crate::config::Config;
 use crate::engine::codec::{Asked, Codec};
-use crate::limits::{MCP_ALIVE_MS, MCP_LATE_BYTES, MCP_PROGRESS_MS, NS_PER_MS};
+use crate::limits::{MCP_ALIVE_MS, MCP_LATE_BYTES, MCP_PROGRESS_MS, MCP_TEXT_BYTES, NS_PER_MS};
 use crate::wire::RequestId;
 
 /// A splitmix64 generator: each run is the same.
@@ -193,14 +193,14 @@ fn of_answers_without_room_a_line_is_kept() {
     late.answered(&"x".repeat(MCP_LATE_BYTES), &json!({"window": "@9"}));
     late.events(&json!({"text": "event: session 7 exited 0"}));
     let mut said = "own".to_owned();
-    late.tell(&mut said);
+    late.tell(&mut said, MCP_TEXT_BYTES);
     assert!(said.starts_with("own\nevent: session 7 exited 0\n\n"), "{said}");
     for id in 1..=20 {
         assert!(said.contains(&format!("\nsession {id}: see its log /logs/{id}.log")), "{said}");
     }
     assert!(said.contains("\nsession 30: ") && said.contains("\nsession 31: "), "{said}");
     let mut said = String::new();
-    late.tell(&mut said);
+    late.tell(&mut said, MCP_TEXT_BYTES);
     assert!(said.is_empty(), "once: {said}");
 }
 
@@ -282,4 +282,25 @@ fn mutated_messages_lead_to_messages_and_known_requests() {
         }
     }
     assert!(methods.len() >= 6, "{methods:?}");
+}
+
+/// A late answer came on top of a result that was as long as hosts take it.
+/// rule: mcp.md, Waits: What cancelled calls have told waits for results that have room for it
+#[test]
+fn what_has_no_room_waits_for_the_next_result_in_its_order() {
+    let mut late = super::late::Late::default();
+    for (id, text) in [(1, "a".repeat(300)), (2, "b".repeat(300)), (3, "c".to_owned())] {
+        late.answered(&text, &json!({"session_id": id}));
+    }
+    let mut tell = |own: usize| {
+        let mut said = "o".repeat(own);
+        late.tell(&mut said, 500);
+        said
+    };
+    assert!(tell(490).ends_with("oo\n\n[Of cancelled calls and windows 3 more: next results]"));
+    let said = tell(10);
+    assert!(said.contains("aaa") && !said.contains("bbb") && said.contains(" 2 more: "), "{said}");
+    let said = tell(10);
+    assert!(said.contains("bbb\n\n") && said.ends_with("\nc"), "{said}");
+    assert_eq!(tell(3), "ooo");
 }

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::engine::contract::Model;
 use crate::families::Method;
 use crate::front::models;
+use crate::limits::{MCP_AROUND_BYTES, MCP_TEXT_BYTES};
 use crate::pure::time::rfc3339::parse_utc;
 use crate::session::view::TextLimits;
 use crate::sys::clock;
@@ -27,7 +28,7 @@ const REPORT_ACTIONS: [&str; 3] = ["list-polls", "poll", "unpoll"];
 /// What the table says of how much is shown.
 const SHOWN: &str = "2000 lines or 50 KiB";
 /// The same, with the numbers of the settings.
-const IS_SHOWN: &str = "{{bashContextLines}} lines or {{maxOutputKb}} KiB";
+const IS_SHOWN: &str = "{{bashContextLines}} lines or {{maxOutputKb}}KB";
 /// What Gemini CLI adds to the schema of each tool, and hands on: it has heeded it itself.
 const HOSTS_OWN: &str = "wait_for_previous";
 /// What stands in the place of words of the table, besides numbers of the settings.
@@ -98,6 +99,8 @@ pub struct Settings {
     stream_chars: usize,
     /// How much the others show.
     pub text: TextLimits,
+    /// How long a result may become by what it tells of other calls.
+    pub result_bytes: usize,
     /// Whether there are log files.
     has_logs: bool,
 }
@@ -117,6 +120,7 @@ impl Settings {
             stream_ms: of.stream.yield_ms,
             stream_chars: of.stream.max_chars,
             text: of.text,
+            result_bytes: of.text.max_bytes.max(MCP_TEXT_BYTES) + MCP_AROUND_BYTES,
             has_logs: !of.logs.off,
         }
     }
@@ -130,7 +134,7 @@ impl Settings {
         text = text.replace(SHOWN, IS_SHOWN);
         let numbers = [
             ("{{bashContextLines}}", self.text.max_lines.to_string()),
-            ("{{maxOutputKb}}", self.text.max_bytes.div_ceil(1024).to_string()),
+            ("{{maxOutputKb}}KB", size(self.text.max_bytes)),
             ("{{maxPollMs}}", self.max_poll_ms.to_string()),
             ("{{yieldMs}}", self.stream_ms.to_string()),
             ("{{chars}}", self.stream_chars.to_string()),
@@ -140,6 +144,14 @@ impl Settings {
             text = text.replace(name, value);
         }
         text
+    }
+}
+
+/// So many bytes for a model, exactly.
+fn size(bytes: usize) -> String {
+    match bytes % 1024 {
+        0 => joined(&[&(bytes / 1024).to_string(), " KiB"]),
+        _ => joined(&[&bytes.to_string(), " bytes"]),
     }
 }
 
@@ -339,23 +351,29 @@ pub(super) fn instructions(settings: &Settings) -> String {
     } else {
         ""
     };
-    let logs = if settings.has_logs {
-        "All output is in log files and in the resources execd://session/ID/log. "
+    let has_agents = settings.has("agent");
+    let has_commands = settings.tools.iter().any(|tool| tool.model.set != "agent");
+    let agents = if has_agents {
+        "Several agents at once: agent_execute with wait_ms 0 for each, then agent_result. "
     } else {
         ""
     };
-    let cancelled = if settings.has("agent") {
-        "A cancelled call leaves its command running; one of agent_execute ends its run. "
-    } else {
-        "A cancelled call leaves its command running. "
+    let logs = match settings.has_logs {
+        true if has_commands => {
+            "All output is in log files and in the resources execd://session/ID/log. "
+        }
+        true => "What runs write is in log files and in the resources execd://session/RUN_ID/log. ",
+        false => "",
     };
-    let told = "Ends of sessions come with the next result (event:). ";
-    joined(&[
-        "Never sleep to wait. ",
-        idioms,
-        logs,
-        cancelled,
-        told,
-        "All sessions end with this server.",
-    ])
+    let cancelled = match has_commands {
+        true if has_agents => {
+            "A cancelled call leaves its command running; one of agent_execute ends its run. "
+        }
+        true => "A cancelled call leaves its command running. ",
+        false => "A cancelled agent_execute ends its run, a cancelled agent_result leaves it. ",
+    };
+    let all = if has_commands { "sessions" } else { "runs" };
+    let ends = ["Ends of ", all, " come with the next result (event:). All ", all];
+    let begin = ["Never sleep to wait. ", idioms, agents, logs, cancelled];
+    joined(&[&joined(&begin), &joined(&ends), " end with this server."])
 }
