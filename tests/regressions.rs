@@ -66,7 +66,8 @@ fn a_relative_directory_of_a_deleted_one_is_not_found() {
     let dir = TempDir::new().expect("a directory");
     let gone = dir.path().join("gone");
     std::fs::create_dir(&gone).expect("made");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_execd"))
+    let mut child = Command::new("sh")
+        .args(["-c", "rmdir ../gone && exec \"$0\"", env!("CARGO_BIN_EXE_execd")])
         .env("TMPDIR", dir.path())
         .env("XDG_RUNTIME_DIR", dir.path())
         .current_dir(&gone)
@@ -74,7 +75,6 @@ fn a_relative_directory_of_a_deleted_one_is_not_found() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("execd starts");
-    std::fs::remove_dir(&gone).expect("removed");
     let mut input = child.stdin.take().expect("stdin");
     for (id, place) in [(1, json!({"cmd": "true", "workdir": "etc"})), (2, json!({"cmd": "true"}))]
     {
@@ -82,7 +82,7 @@ fn a_relative_directory_of_a_deleted_one_is_not_found() {
             .expect("written");
     }
     drop(input);
-    let output = child.wait_with_output().expect("ends");
+    let output = common::outside::output_at_end(child);
     let deleted = format!("{} (deleted)", gone.display());
     let mut told = 0;
     for line in String::from_utf8(output.stdout).expect("text").lines() {

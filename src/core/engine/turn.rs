@@ -408,3 +408,24 @@ impl<F: Families> Engine<F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only the monotonic clock was looked at: a match that came before the moment of
+    /// `yield_until` was told as a deadline.
+    #[test]
+    fn a_deadline_of_either_clock_that_passes_within_a_turn_is_late() {
+        let mut clocks = Clocks::new().expect("a timer");
+        assert!(!clocks.is_late(u64::MAX, i64::MAX), "nothing is armed");
+        clocks.armed_ns = Some(500);
+        assert_eq!([499, 500].map(|now_ns| clocks.is_late(now_ns, i64::MAX)), [false, true]);
+        clocks.armed_ns = None;
+        clocks.wall_armed_ms = Some(500);
+        assert_eq!([499, 500].map(|wall_ms| clocks.is_late(u64::MAX, wall_ms)), [false, true]);
+        // Those that no timer could be armed for are looked at in every turn.
+        clocks.failed = true;
+        assert!(!clocks.is_late(u64::MAX, i64::MAX));
+    }
+}

@@ -234,7 +234,7 @@ fn check(kind: Kind, path: &str, raw: &str) -> Result<(), RpcError> {
                     fault("a string that is not empty")
                 }
                 Ok(text) if text.len() > MAX_LABEL_BYTES && kind == Kind::Label => {
-                    fault("a string of at most 1024 bytes")
+                    fault(&format!("a string of at most {MAX_LABEL_BYTES} bytes"))
                 }
                 Ok(text) => no_nul(path, &text, path),
             }

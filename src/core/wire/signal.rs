@@ -7,16 +7,17 @@ use crate::pure::process::signal_names::{can_end, parse_signal};
 
 /// The number of a signal that was `given` by name or number, or of the `default`.
 pub fn signal_number(given: Option<&RawValue>, default: &str) -> Result<i32, RpcError> {
-    let text = match given.map(RawValue::get) {
+    let raw = given.map(RawValue::get);
+    // A number may be written 9.0, as any whole number of the protocol; errors quote it so.
+    let number = raw.and_then(|raw| serde_json::from_str::<Int>(raw).ok());
+    let text = match raw {
         None => default.to_owned(),
-        // A number may be written 9.0, as any whole number of the protocol.
-        Some(raw) => match serde_json::from_str::<Int>(raw) {
-            Ok(number) => number.0.to_string(),
-            Err(_) => serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned()),
-        },
+        Some(raw) => serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned()),
     };
-    let signal =
-        parse_signal(&text).map_err(|message| RpcError::invalid_param("signal", message))?;
+    let signal = number.and_then(|number| parse_signal(&number.0.to_string()).ok());
+    let signal = signal
+        .map_or_else(|| parse_signal(&text), Ok)
+        .map_err(|message| RpcError::invalid_param("signal", message))?;
     if can_end(signal) {
         return Ok(signal);
     }
@@ -41,9 +42,11 @@ mod tests {
         for raw in ["9", "9.0", "0.9e1", "\"9\"", "\"kill\""] {
             assert_eq!(of(raw), Ok(9), "{raw}");
         }
+        // `1e300` was told as 9223372036854775807, which nobody had given.
         for raw in ["9.5", "-9.0", "1e300", "\"9.0\""] {
             let message = of(raw).expect_err("no signal");
-            assert!(message.starts_with("unknown signal "), "{raw}: {message}");
+            let told = format!("unknown signal \"{}\" ", raw.trim_matches('"'));
+            assert!(message.starts_with(&told), "{raw}: {message}");
         }
     }
 }

@@ -9,7 +9,8 @@ pub fn decimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.len() + part.len() == 0 || !is_number(whole) || !is_number(part) {
+    let digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    if whole.len() + part.len() == 0 || ![whole, part, digits].into_iter().all(is_number) {
         return None;
     }
     let whole = whole.trim_start_matches('0');
@@ -35,7 +36,7 @@ mod tests {
     fn what_is_no_number_is_none() {
         for text in [
             "", ".", "e3", "1e", "1e+", "--1", "+-1", "1.2.3", "1_000", " 1", "1 ", "0x10",
-            "1e3e3", "inf", "nan", "1e999", "1,5", "1e3.", "१",
+            "1e3e3", "1e5 ", "1e 5", "1e+-5", "1e5\n", "inf", "nan", "1e999", "1,5", "1e3.", "१",
         ] {
             assert_eq!(decimal(text), None, "{text}");
         }
