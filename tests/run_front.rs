@@ -8,7 +8,9 @@ use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -372,6 +374,48 @@ fn a_program_on_the_path_that_may_not_be_executed_is_there() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(other.join("program"), mode).expect("set");
     assert_eq!(run().status.code(), Some(9));
+}
+
+/// A directory of the program's name, and a place on the PATH that may not be searched, were told
+/// as a program that may not be executed.
+/// rule: protocol.md, From a shell: 125 for a failure of execd's own and for bad usage; 126 for a
+///   program that could not be started; 127 for one that was not found
+#[test]
+fn what_lies_where_nobody_may_look_and_a_directory_are_no_program() {
+    let dir = directory();
+    let named = dir.path().join("named");
+    fs::create_dir_all(named.join("program")).expect("made");
+    let refused = run(&dir, &["-q", "program"]).env("PATH", &named).output().expect("execd runs");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(127), "{said}");
+    assert_eq!(said, "execd: spawn program: ENOENT: No such file or directory\n");
+
+    // Another one: what execd has made in that is root's.
+    let dir = directory();
+    let closed = dir.path().join("closed");
+    let program = closed.join("program");
+    let execd = dir.path().join("program-of-tests");
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("set");
+    };
+    fs::create_dir(&closed).expect("made");
+    fs::write(&program, "#!/bin/sh\nexit 9\n").expect("written");
+    fs::copy(env!("CARGO_BIN_EXE_execd"), &execd).expect("a copy that others can reach");
+    set_mode(dir.path(), 0o777);
+    set_mode(&program, 0o755);
+    let status = || {
+        let mut run = command(&dir, execd.to_str().expect("UTF-8"), &["run", "-q", "program"]);
+        if common::outside::is_root() {
+            // Root may look everywhere.
+            run.uid(65_534).gid(65_534);
+        }
+        run.env("PATH", &closed).output().expect("execd runs").status.code()
+    };
+    assert_eq!(status(), Some(9));
+    set_mode(&closed, 0);
+    let refused = status();
+    set_mode(&closed, 0o755);
+    assert_eq!(refused, Some(127));
 }
 
 /// rule: protocol.md, From a shell: Output of the command that cannot be written is said on
@@ -792,7 +836,6 @@ fn json_is_an_object_also_for_words_that_mean_nothing() {
 ///   has it
 #[test]
 fn a_script_without_a_shell_is_read_by_sh() {
-    use std::os::unix::fs::PermissionsExt;
     let dir = directory();
     let script = dir.path().join("script");
     let junk = dir.path().join("junk");

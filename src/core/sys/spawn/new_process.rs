@@ -2,6 +2,7 @@
 //! async-signal-safe** (src/core/sys/spawn.rs says why).
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -219,10 +220,24 @@ fn exec(order: &Order<'_>) -> i32 {
     exec_first(programs, order.plan.looked_up, (order.argv, order.envp), order.of_shell, tell)
 }
 
+/// Whether this is a file: where execve(2) says EACCES it may be a directory as well, or lie in one
+/// that may not be searched. Async-signal-safe.
+fn is_file(path: &CStr) -> bool {
+    let mut facts = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: a live C string and a live stat, for which all zeroes are a value.
+    let facts = unsafe {
+        if libc::stat(path.as_ptr(), facts.as_mut_ptr()) < 0 {
+            return false;
+        }
+        facts.assume_init()
+    };
+    facts.st_mode & libc::S_IFMT == libc::S_IFREG
+}
+
 /// Replaces this process by the first of the programs that can be; `tell` hears the number of each
 /// before it is tried. `of_shell`: null, or the array whose second place `argv` is, for what
 /// execvp(3) does with a program in no format that the kernel knows: /bin/sh reads it. Gives the
-/// errno of why none can: of those on PATH EACCES where one is there, as execvp(3) has it.
+/// errno of why none can: of those on PATH EACCES where one is there, as a shell has it.
 /// Async-signal-safe where `tell` is.
 pub(super) fn exec_first<'a>(
     programs: impl Iterator<Item = &'a CStr>,
@@ -249,7 +264,7 @@ pub(super) fn exec_first<'a>(
         if !looked_up || !NOT_HERE.contains(&errno) {
             return errno;
         }
-        if errno == libc::EACCES {
+        if errno == libc::EACCES && is_file(program) {
             why = errno;
         }
     }
