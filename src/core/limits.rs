@@ -76,10 +76,10 @@ pub const KILL_GIVE_UP_MS: u64 = 3_000;
 pub const SHUTDOWN_GRACE_MS: u64 = 1_000;
 /// How long after SIGKILL the end waits for processes that do not go.
 pub const SHUTDOWN_GIVE_UP_MS: u64 = 2_000;
-/// How long the last flush to a reader that never reads may take.
+/// How long the last flush to a reader that takes nothing may last.
 pub const LAST_FLUSH_MS: u64 = 2_000;
-/// How much longer one that has read before may take nothing of its pipe, at the end of stdin.
-pub const SLOW_FLUSH_MS: u64 = 60_000;
+/// How long one that has taken something since the end of stdin may rest before it takes more.
+pub const SLOW_FLUSH_MS: u64 = 10_000;
 /// How long a reply that says exited waits for the keeper's acknowledgement of its log.
 pub const LOG_ACK_WAIT_MS: u64 = 250;
 /// Two starts of the guard, or of the log writer, are at least this far apart.

@@ -122,10 +122,15 @@ impl Setup {
         self.dir.path().join("work")
     }
 
-    /// Starts execd on two pipes.
-    pub fn start(mut self) -> Execd {
+    /// What execd writes to stderr is kept, as [`Self::start`] has it.
+    pub fn with_stderr(mut self) -> Self {
         self.command.stderr(Stdio::piped());
-        Execd::on(self.on(Stdio::piped(), Stdio::piped()))
+        self
+    }
+
+    /// Starts execd on two pipes.
+    pub fn start(self) -> Execd {
+        Execd::on(self.with_stderr().on(Stdio::piped(), Stdio::piped()))
     }
 
     /// Starts execd on these descriptors. The copies that the command holds are closed.

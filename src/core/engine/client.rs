@@ -77,7 +77,7 @@ pub struct Client {
     pub stopped: bool,
     /// The client has taken output while its input was not read, since that was last asked.
     pub took_while_stopped: bool,
-    /// Bytes that were written to it so far.
+    /// After the end of its input: what its reader had to take then, and was written since.
     written: u64,
     /// What lay unread in its input when that was last looked at, while it is not read.
     unread: Option<usize>,
@@ -248,7 +248,7 @@ impl Client {
                         self.failed = Some(("stdin cannot be read", errno));
                         self.input_failed = true;
                     }
-                    self.input_ended = true;
+                    self.end_input();
                     self.lines.finish();
                 }
             }

@@ -6,7 +6,7 @@ mod steps;
 use serde_json::Value;
 
 use super::clients::STDIN_CLIENT;
-use crate::limits::{LAST_FLUSH_MS, NS_PER_MS};
+use crate::limits::NS_PER_MS;
 use crate::pure::process::killed::KilledBy;
 use crate::session::{ClientId, Ticket};
 
@@ -82,10 +82,11 @@ impl Closing {
     }
 
     /// Notes what is still unsent or untaken. A reader that takes some of it, however slowly, gets
-    /// all of it, unless a signal asked for the end: only one that never reads is given up.
-    fn note_unsent(&mut self, unsent: usize, now_ns: u64) {
+    /// all of it, unless a signal asked for the end: only one that takes nothing for `rest_ms` is
+    /// given up.
+    fn note_unsent(&mut self, unsent: usize, rest_ms: u64, now_ns: u64) {
         if unsent < self.unsent && !matches!(self.cause, Cause::Signal(_)) {
-            self.until_ns = now_ns + LAST_FLUSH_MS * NS_PER_MS;
+            self.until_ns = now_ns + rest_ms * NS_PER_MS;
         }
         self.unsent = unsent;
     }

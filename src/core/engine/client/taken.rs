@@ -2,6 +2,8 @@
 //! end (protocol.md, How execd ends).
 
 use super::Client;
+use crate::limits::{LAST_FLUSH_MS, SLOW_FLUSH_MS};
+
 impl Client {
     /// What lies in its output that its reader has not taken, while there is more to write. A
     /// reader that takes a line now and then makes no room in a pipe for long: a page has room
@@ -10,10 +12,20 @@ impl Client {
         if self.outbox.is_empty() { 0 } else { self.output.unread() }
     }
 
-    /// Whether it has not all that was written to it, and has read from its pipe before: it is no
-    /// reader that never reads, but a shell's loop, say, that is at work on a line.
-    pub fn is_slow(&self) -> bool {
-        let reads = || self.output.is_pipe() && self.written > self.output.unread() as u64;
-        !self.outbox.is_empty() && !self.left && !self.reader_gone && reads()
+    /// Its input is at its end: see [`Self::rest_ms`].
+    pub(super) fn end_input(&mut self) {
+        self.input_ended = true;
+        self.written = self.output.unread() as u64;
+    }
+
+    /// How long its reader may take nothing after the end of its input before what is unsent is
+    /// given up. One that has taken something of a pipe since then is no reader that never
+    /// reads, but a shell's loop, say, that is at work on a line; silence is bounded by the lease.
+    pub fn rest_ms(&self, lease_ms: Option<u64>) -> u64 {
+        let rests = || self.output.is_pipe() && self.written > self.output.unread() as u64;
+        if self.outbox.is_empty() || !rests() {
+            return LAST_FLUSH_MS;
+        }
+        lease_ms.map_or(SLOW_FLUSH_MS, |ms| ms.clamp(LAST_FLUSH_MS, SLOW_FLUSH_MS))
     }
 }

@@ -12,7 +12,6 @@ use crate::engine::run_front::RunFront;
 use crate::engine::{Engine, Owner};
 use crate::limits::{
     LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
-    SLOW_FLUSH_MS,
 };
 use crate::pure::process::killed::KilledBy;
 use crate::pure::text::visible;
@@ -135,11 +134,11 @@ impl<F: Families> Engine<F> {
         // Sessions that ended meanwhile may have left members too.
         self.end_leftovers(if hurried { SIGKILL } else { SIGTERM });
         let over = self.sessions_are_over();
-        let now_ns = self.cx.now_ns;
+        let (now_ns, rest_ms) = (self.cx.now_ns, self.last_flush_ms());
         let closing = self.cx.closing.as_mut()?;
         if closing.phase == Phase::Ending && (over || now_ns >= closing.until_ns) {
             closing.phase = Phase::Flushing;
-            closing.until_ns = now_ns + LAST_FLUSH_MS * NS_PER_MS;
+            closing.until_ns = now_ns + rest_ms * NS_PER_MS;
             self.answer_shutdown();
             self.give_up_front();
             self.cx.keeper.ask_all_syncs();
@@ -151,14 +150,12 @@ impl<F: Families> Engine<F> {
             let asked = cx.front.as_ref().and_then(RunFront::asked_to_end);
             let stdin = &cx.clients.stdin;
             let unsent = stdin.outbox.len() + errors;
-            closing.note_unsent(unsent + stdin.untaken(), now_ns);
+            closing.note_unsent(unsent + stdin.untaken(), rest_ms, now_ns);
             let answered = cx.clients.iter().all(Client::is_served) && errors == 0;
             // The output of `execd run` is its purpose: a slow reader gets all of it.
             let ran = matches!(closing.cause, Cause::Ran(_));
             let patient = ran && asked.is_none() && !stdin.reader_gone;
-            let give_up_ns = closing.until_ns + SLOW_FLUSH_MS * NS_PER_MS;
-            let slow = closing.tells_of_lines() && now_ns < give_up_ns && stdin.is_slow();
-            let late = now_ns >= closing.until_ns && !slow && (!patient || unsent == 0);
+            let late = now_ns >= closing.until_ns && (!patient || unsent == 0);
             if let (Some(signal), true) = (asked, late && ran && unsent > 0) {
                 closing.cause = Cause::Signal(signal);
             }
@@ -174,16 +171,23 @@ impl<F: Families> Engine<F> {
             }
         }
         let until_ns = closing.until_ns;
-        let give_up_ns = until_ns + SLOW_FLUSH_MS * NS_PER_MS;
-        let due_ns = if until_ns > now_ns { until_ns } else { give_up_ns };
-        let waits = due_ns > now_ns && (until_ns > now_ns || closing.tells_of_lines());
-        cx.deadlines.set(Owner::Closing, waits.then_some(due_ns));
+        cx.deadlines.set(Owner::Closing, (until_ns > now_ns).then_some(until_ns));
         None
     }
 
+    /// How long the last flush goes on while nothing is taken.
+    fn last_flush_ms(&self) -> u64 {
+        let of_lines = self.cx.closing.as_ref().is_some_and(Closing::tells_of_lines);
+        if of_lines {
+            self.cx.clients.stdin.rest_ms(self.cx.config.lease_ms)
+        } else {
+            LAST_FLUSH_MS
+        }
+    }
+
     /// The exit status that the lines of stdin lead to, where nothing else has decided it: not 0
-    /// when one of them was answered with an error, or its answer was given up. People are told of
-    /// the first of these.
+    /// when one of them was answered with an error. People are told of the first of these, and of
+    /// answers that are given up.
     fn status_of_lines(&self) -> i32 {
         let cx = &self.cx;
         let stdin = &cx.clients.stdin;
@@ -192,7 +196,6 @@ impl<F: Families> Engine<F> {
             let bytes = stdin.outbox.len();
             let gone = format!("{bytes} bytes of answers are lost: nobody has read them in time");
             tell_people(&gone, LAST_FLUSH_MS);
-            return EXIT_LINE_FAILED;
         }
         let Some((line, message)) = stdin.first_fault.as_ref() else { return 0 };
         if !of_lines || cx.config.lenient {
@@ -269,8 +272,7 @@ impl<F: Families> Engine<F> {
             _ => now_ns,
         };
         self.stuck_since = stuck.then_some((since_ns, unsent));
-        let more_ms = if stuck && stdin.is_slow() { SLOW_FLUSH_MS } else { 0 };
-        let due_ns = since_ns + (LAST_FLUSH_MS + more_ms) * NS_PER_MS;
+        let due_ns = since_ns + LAST_FLUSH_MS * NS_PER_MS;
         if stuck {
             self.cx.deadlines.set(Owner::Closing, (due_ns > now_ns).then_some(due_ns));
         }
