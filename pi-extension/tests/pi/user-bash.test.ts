@@ -2,7 +2,7 @@
  * Commands that a person types (`!ls`): where EXECD_COMMAND says where commands run, they run there.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { exec, turn } from "./lib/model.ts";
 import { execdBinary } from "./lib/paths.ts";
@@ -10,6 +10,7 @@ import { processesLike, waitNoneLike, waitProcess } from "./lib/processes.ts";
 import { Rpc } from "./lib/rpc.ts";
 import { scratch, type Scratch } from "./lib/scratch.ts";
 import { Tui } from "./lib/tui.ts";
+import { until } from "./lib/waiting.ts";
 
 /** An execd that runs in another directory and has a variable that pi has not. */
 function far(place: Scratch): { dir: string; env: Record<string, string> } {
@@ -66,8 +67,11 @@ test("rpc: statuses, signals, much output, bytes that are no text; without EXECD
   assert.equal((await bash("cat; echo $PI_CODING_AGENT"))["output"], "true\n", "stdin is empty");
   const long = await bash("seq 200000");
   assert.equal(long["truncated"], true);
-  const whole = readFileSync(String(long["fullOutputPath"]), "utf8");
-  assert.equal(whole, Array.from({ length: 200_000 }, (_, at) => `${at + 1}\n`).join(""));
+  const whole = Array.from({ length: 200_000 }, (_, at) => `${at + 1}\n`).join("");
+  const file = String(long["fullOutputPath"]);
+  // pi answers when it has ended the stream to its file, and not when all of that is written.
+  await until("a file as long as the output", () => statSync(file).size >= whole.length);
+  assert.equal(readFileSync(file, "utf8"), whole);
 
   const from = rpc.mark();
   const ended = rpc.command("bash", { command: "echo up; exec sleep 7502" });
