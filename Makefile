@@ -143,14 +143,14 @@ bench-quick:
 # is one. Fifty runs of each program take longer than nextest gives a test.
 test-large: build $(NPM_DONE)
 	TMPDIR=$(firstword $(wildcard /dev/shm) $(TMPDIR) /tmp) cargo nextest run --locked \
-		--cargo-profile large --run-ignored only --test log_ranges
-	cargo nextest run --locked --run-ignored only -E 'not binary(log_ranges)'
-	EXECD_STATE_RUNS=50 cargo test --locked --test state the_state_of_programs
+		--cargo-profile large --run-ignored only -E 'test(/^log_ranges::/)'
+	cargo nextest run --locked --run-ignored only -E 'not test(/^log_ranges::/)'
+	EXECD_STATE_RUNS=50 cargo nextest run --locked the_state_of_programs
 	cd pi-extension && EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" npm run test:many
 
-# tests/SPEC.md from the lines `rule:` above the tests.
+# The rules of the specification and the tests of each, from the lines `rule:` above the tests.
 spec:
-	EXECD_BLESS=1 cargo test --locked --test spec_table the_table_is_what
+	@python3 scripts/spec.py
 
 # Line coverage of the pure rooms; needs `cov`: cargo install llvm_profparser
 coverage:

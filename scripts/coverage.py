@@ -27,7 +27,7 @@ def main() -> int:
             CARGO_TARGET_DIR=target,
         )
         tests = subprocess.run(
-            ["cargo", "test", "--package", "execd-core", "--lib", "--locked"],
+            ["cargo", "test", "--lib", "--locked"],
             cwd=root, env=env, check=True, text=True, stderr=subprocess.PIPE,
         )
         binary = re.search(r"unittests lib.rs \((.*)\)", tests.stderr).group(1)
@@ -48,15 +48,15 @@ def report(shown: str) -> int:
             name, in_tests = line, False
             continue
         match = re.match(r"\s*(\d+)\|\s*([\d.]*[kMG]?)\|(.*)", line)
-        if not (match and name and "/src/core/pure/" in name and "/tests_" not in name):
+        if not (match and name and "/src/pure/" in name and "/tests_" not in name):
             continue
         in_tests = in_tests or "#[cfg(test)]" in match.group(3)
         if match.group(2) and not in_tests:
-            covered, missed = lines.setdefault(name.split("/src/core/")[1], [0, []])
+            covered, missed = lines.setdefault(name.split("/src/")[1], [0, []])
             if match.group(2) == "0":
                 missed.append(int(match.group(1)))
             else:
-                lines[name.split("/src/core/")[1]][0] = covered + 1
+                lines[name.split("/src/")[1]][0] = covered + 1
     covered = sum(entry[0] for entry in lines.values())
     missed = sum(len(entry[1]) for entry in lines.values())
     for file, (hit, missing) in sorted(lines.items()):

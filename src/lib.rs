@@ -2,17 +2,21 @@
 //! back to. It owns the terminals and pipes of many long-lived sessions, and answers JSON-RPC
 //! lines on stdin and stdout.
 //!
-//! The floors, from the top; an import goes down, never up and never in a circle (tests/graph.rs):
+//! The floors, from the top; an import goes down, never up and never in a circle (tests/it/graph.rs):
 //!
 //! | floor | what is in it |
 //! |---|---|
 //! | [`cli`] | flags and commands |
 //! | [`front`] | the table of methods, and those that are no family's |
 //! | [`families`] | the families of tools, a folder each: methods, state, reports, notices |
-//!
-//! The floors below, from [`engine`] to [`limits`], are the package in src/core: the release is
-//! made small here and fast there, and only a package can have its own profile.
-#![forbid(unsafe_code)]
+//! | [`engine`] | the loop that owns and moves everything; knows no family |
+//! | [`wire`], [`config`] | JSON-RPC: envelopes, errors, params; the settings after checking |
+//! | [`session`] | one session: processes and bytes, no JSON and no family |
+//! | [`keeper`] | the helper processes: log writer and guard |
+//! | [`sys`] | every system call, and all `unsafe` |
+//! | [`pure`] | decisions: bytes and times in, values out |
+//! | [`limits`] | every bound, named with its unit |
+#![deny(unsafe_code)]
 // Unit tests may use std's threads, say why they leave something out, and cast small numbers.
 #![cfg_attr(
     test,
@@ -27,7 +31,13 @@
 )]
 
 pub mod cli;
+pub mod config;
+pub mod engine;
 pub mod families;
 pub mod front;
-
-pub use execd_core::{config, engine, keeper, limits, pure, session, sys, wire};
+pub mod keeper;
+pub mod limits;
+pub mod pure;
+pub mod session;
+pub mod sys;
+pub mod wire;

@@ -102,11 +102,10 @@ export function buildBinary(repo: string, platform: Platform): string {
   ];
   const flags = [
     "-Ctarget-feature=+crt-static",
-    "-Crelocation-model=static",
     ...(linker === undefined ? [] : crossLinking(linker, sysroot)),
     ...prefixes.map((prefix) => `--remap-path-prefix=${prefix}`),
   ];
-  // Beside the flags of .cargo/config.toml, whose place those of the environment would take.
+  // Beside flags that a config file of cargo may have, whose place those of the environment would take.
   const config = `build.rustflags=${JSON.stringify(flags)}`;
   const args = ["build", "--release", "--locked", `--target=${target}`, "--config", config];
   const { RUSTFLAGS: _, CARGO_ENCODED_RUSTFLAGS: __, ...env } = process.env;

@@ -146,17 +146,13 @@ test("aarch64-linux: Node for aarch64 becomes execd", { skip: skipNode }, () => 
   assert.match(said, /"serverInfo":\{"name":"execd"/);
 });
 
-test("both crates build from their own tarballs, which have no tests' fixtures", () => {
+test("the crate builds from its tarball, which has no tests' fixtures", () => {
   const dir = place("crates");
-  for (const name of ["execd-core", "execd"]) {
-    run(["tar", "-xzf", join(DIST, `${name}-${VERSION}.crate`)], { cwd: dir });
-  }
+  run(["tar", "-xzf", join(DIST, `execd-${VERSION}.crate`)], { cwd: dir });
   const files = run(["find", ".", "-type", "f"], { cwd: dir }).split("\n");
   assert.deepEqual(files.filter((file) => /fixtures|pi-extension/.test(file)), []);
-  // As from a registry that has the core.
-  const core = `patch.crates-io.execd-core.path="../execd-core-${VERSION}"`;
   const env = { CARGO_TARGET_DIR: join(dir, "target") };
-  run(["cargo", "build", "--locked", "--config", core], {
+  run(["cargo", "build", "--locked"], {
     cwd: join(dir, `execd-${VERSION}`), env, stdio: ["ignore", "ignore", "inherit"],
   });
   works([], join(dir, "target/debug/execd"));

@@ -18,11 +18,10 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
 out=$(realpath -m "${1:-dist}")
-version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+version=$(sed -n '/^\[package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 # cargo-deb finds what it packs by a path from Cargo.toml.
 stage=target/dist
-core_patch='patch.crates-io.execd-core.path="src/core"'
 
 say() { printf 'dist: %s\n' "$*" >&2; }
 
@@ -71,19 +70,15 @@ deb() {
 }
 
 crates() {
-    cargo package --quiet --locked --no-verify --allow-dirty -p execd-core
-    # The registry does not have the core until somebody decides that it is to.
-    cargo package --quiet --locked --no-verify --allow-dirty -p execd --config "$core_patch" \
-        2> >(grep -v '^warning: ignoring ' >&2 || true)
-    cp "$target_dir/package/execd-core-$version.crate" "$target_dir/package/execd-$version.crate" \
-        "$out/"
+    cargo package --quiet --locked --no-verify --allow-dirty 2> >(grep -v '^warning: ignoring ' >&2 || true)
+    cp "$target_dir/package/execd-$version.crate" "$out/"
 }
 
 sbom() {
     cargo cyclonedx --quiet --format json --spec-version 1.5 --target x86_64-unknown-linux-gnu \
         --override-filename execd.cdx
     python3 scripts/dist/sbom.py execd.cdx.json "$stage/execd.cdx.json"
-    rm execd.cdx.json src/core/execd.cdx.json
+    rm execd.cdx.json
     cp "$stage/execd.cdx.json" "$out/execd-$version.cdx.json"
 }
 

@@ -11,7 +11,6 @@ use crate::families::agent::agent_dir::{KEY_VARIABLE, Kind, Needs};
 use crate::families::agent::keys::variable_of;
 use crate::limits::{AGENT_DIR_READ_PAUSE_MS, AGENT_DIR_READS};
 use crate::pure::agent::agent_files::{is_object, names, with_key, without_extensions};
-use crate::pure::order;
 use crate::sys::spawn::second_start;
 use crate::sys::{agent_dirs, host, poll};
 
@@ -209,7 +208,7 @@ fn link_all(shared: &Path, dir: &Path) -> Result<(), String> {
     }
     let mut names: Vec<OsString> = MADE_LATER.iter().map(OsString::from).collect();
     names.extend(agent_dirs::names(shared));
-    order::sort(&mut names);
+    names.sort();
     names.dedup();
     let is_linked =
         |name: &&OsString| *name != AUTH && !name.as_bytes().ends_with(LOCK_ENDING.as_bytes());

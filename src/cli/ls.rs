@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::say::{complain, say};
 use super::survey::{Execd, Place, Survey, shortened, survey};
 use crate::limits::{LIST_COLUMNS, LIST_COMMAND_MIN_COLUMNS};
-use crate::pure::order;
 use crate::pure::text::visible::{self, one_line};
 use crate::sys::{pty, stdio};
 
@@ -86,7 +85,7 @@ fn json(survey: &Survey, all_users: bool) -> Value {
 fn ids(survey: &Survey) -> String {
     let mut ids: Vec<u64> =
         rows(survey).iter().filter_map(|(_, row, _)| row["session_id"].as_u64()).collect();
-    order::sort(&mut ids);
+    ids.sort();
     ids.dedup();
     ids.iter().fold(String::new(), |mut out, id| {
         let _ = writeln!(out, "@{id}");

@@ -9,7 +9,6 @@ use crate::cli::arguments::{Argument, Arguments, Reason, duration, text};
 use crate::cli::settings::{pass_on, setting};
 use crate::cli::table::{COMMANDS, Flag};
 use crate::config::Config;
-use crate::pure::json::decimal::decimal;
 
 /// Settings that are not passed on to the execd of a run: they are about a client that sends
 /// several requests.
@@ -221,7 +220,7 @@ fn take(params: &mut Map<String, Json>, flag: &str, text: String) -> Result<(), 
         }
         "--max-cost" => {
             let wanted = || format!("--max-cost must be a number of dollars, not {text:?}");
-            decimal(&text).and_then(Number::from_f64).ok_or_else(wanted)?.into()
+            text.parse().ok().and_then(Number::from_f64).ok_or_else(wanted)?.into()
         }
         "--tools" => text.split(',').map(str::trim).collect(),
         "-e" | "--extension" | "--extra-arg" => {

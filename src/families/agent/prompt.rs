@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use hmac_sha256::Hash;
+use sha2::{Digest, Sha256};
 
 use super::agent_dir::add_prompt;
 use crate::engine::launch::LaunchSpec;
@@ -40,7 +40,7 @@ pub fn add(launch: &mut LaunchSpec, prompt: String) -> Result<Option<MemoryFile>
 
 /// What a text is known by: the beginning of its SHA-256.
 fn known_by(text: &str) -> String {
-    Hash::hash(text.as_bytes()).iter().take(AGENT_PROMPT_HASH_BYTES).fold(
+    Sha256::digest(text.as_bytes()).iter().take(AGENT_PROMPT_HASH_BYTES).fold(
         String::new(),
         |mut name, byte| {
             let _ = write!(name, "{byte:02x}");

@@ -7,13 +7,13 @@ use crate::engine::launch::LaunchSpec;
 use crate::families::{Engine, Entry, State};
 use crate::limits::AGENT_VERSIONS_MAX;
 use crate::pure::agent::program::{Version, known_tools};
-use crate::pure::sorted::SortedMap;
 use crate::session::{Session, SessionId};
+use std::collections::BTreeMap;
 
 /// What is known of programs, by where each is looked for and what is found there
 /// ([`Engine::program_key`]).
 #[derive(Debug, Default)]
-pub struct Versions(SortedMap<String, Program>);
+pub struct Versions(BTreeMap<String, Program>);
 
 #[derive(Debug, Default)]
 struct Program {
@@ -66,7 +66,7 @@ impl Versions {
             // Asking again costs a start of pi, no more.
             self.0.retain(|_, one| one.version.is_asked() || one.tools.is_asked());
         }
-        self.0.or_default(key.to_owned())
+        self.0.entry(key.to_owned()).or_default()
     }
 
     /// Notes the version that a session has found, or that it has found none.

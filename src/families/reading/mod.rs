@@ -17,13 +17,13 @@ use crate::engine::contract::Answered;
 use crate::engine::pages::Part;
 use crate::engine::pages::unreadable;
 use crate::pure::buffer::handed_out::HandedOut;
-use crate::pure::sorted::SortedMap;
 use crate::session::wait::{Moment, Wait, Why};
 use crate::session::wait_report;
 use crate::session::{Session, Ticket};
 use plan::Plan;
 use reply::Read;
 use scan::Next;
+use std::collections::BTreeMap;
 
 /// The rows of the table of methods.
 pub const METHODS: &[Method] = &[read_output::METHOD];
@@ -35,7 +35,7 @@ pub struct Reading;
 /// The requests that wait, and where pages have ended inside of lines.
 #[derive(Debug, Default)]
 pub struct Books {
-    plans: SortedMap<Ticket, Box<Plan>>,
+    plans: BTreeMap<Ticket, Box<Plan>>,
     /// The requests whose waits are over.
     over: Vec<Ticket>,
     places: HandedOut,

@@ -2,6 +2,7 @@
 //! where a page of output is read from. What is remembered of one session is in `finished`.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 use super::finished::Finished;
 pub use super::finished::Row;
@@ -15,8 +16,6 @@ use crate::engine::pages::{Found, KeptBytes, PageSource, PageSpec};
 use crate::families::{Cx, Engine, Entry, waits};
 use crate::limits::{FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS};
 use crate::pure::buffer::remembered::Remembered;
-use crate::pure::order;
-use crate::pure::sorted::SortedMap;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::output::Source;
 use crate::session::state_report::StateReportCamel;
@@ -41,7 +40,7 @@ pub struct Books {
     /// The sessions that have finished, while their time to live lasts.
     finished: Remembered<Finished>,
     /// How far stream calls have told the output of sessions that others started.
-    told: SortedMap<SessionId, (u64, u64)>,
+    told: BTreeMap<SessionId, (u64, u64)>,
 }
 
 impl Books {
@@ -116,7 +115,7 @@ pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
     let mut rows: Vec<Row> =
         live.into_iter().map(|one| row(one.family.stream(), &one.core, cx)).collect();
     rows.extend(cx.books.stream.finished.values().map(|finished| finished.row.clone()));
-    order::sort_by_key(&mut rows, |row| {
+    rows.sort_by_key(|row| {
         let newest = u64::MAX - row.ended_ns.unwrap_or(0);
         (row.ended_ns.is_some(), newest, u64::MAX - row.session_id)
     });

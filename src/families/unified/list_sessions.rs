@@ -1,5 +1,6 @@
 //! list_sessions: the sessions in the table, and each exit once (unified-exec.md).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -13,7 +14,6 @@ use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::ledger::Event;
-use crate::pure::sorted::SortedMap;
 use crate::pure::text::visible::one_line;
 use crate::session::listening::{self, Listening};
 use crate::session::report::NamedProcess;
@@ -170,13 +170,13 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
     engine.cx.note_all_listening(&mut engine.sessions);
     let (cx, sessions) = (&engine.cx, &engine.sessions);
     let nobody = sessions.listed().all(|core| core.ways.own_cap);
-    let mut away = if nobody { SortedMap::new() } else { sessions.detached(cx) };
+    let mut away = if nobody { BTreeMap::new() } else { sessions.detached(cx) };
     away.values_mut().for_each(|some| some.truncate(NAMED_PROCESSES));
     // All of them are named by one look.
     let away_all: Vec<ProcStat> = away.values().flatten().copied().collect();
     let mut named = cx.named(&away_all).into_iter();
     let away = away.into_iter().map(|(id, some)| (id, named.by_ref().take(some.len()).collect()));
-    let mut away: SortedMap<SessionId, Vec<NamedProcess>> = away.into_iter().collect();
+    let mut away: BTreeMap<SessionId, Vec<NamedProcess>> = away.into_iter().collect();
     let mut row = |core: &Session| {
         let running = !core.life.finished();
         let log = cx.log_status(core);

@@ -4,11 +4,11 @@
 use super::row::Row;
 use crate::limits::{NS_PER_MS, STUCK_FRESH_MS, WAIT_FOR_ROW_BYTES};
 use crate::pure::group::{Mode, One, Over};
-use crate::pure::sorted::SortedMap;
 use crate::session::asked::Outcome;
 use crate::session::wait::{Cancel, Why};
 use crate::session::wait_report::WaitReport;
 use crate::session::{SessionId, Ticket};
+use std::collections::BTreeMap;
 
 /// How a group is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +255,7 @@ impl Group {
 
 /// All groups, by the ticket of their request.
 #[derive(Debug, Default)]
-pub struct Groups(SortedMap<Ticket, Group>);
+pub struct Groups(BTreeMap<Ticket, Group>);
 
 impl Groups {
     /// The group of a request.

@@ -62,7 +62,6 @@ pub(super) fn of(method: &str, params: &Map<String, Value>) -> Result<Era, RpcEr
 }
 
 /// Appends a result: `body` is JSON text of an object.
-#[inline(never)]
 pub(super) fn push_result(out: &mut Vec<u8>, id: &RequestId, era: Era, fresh: Fresh, body: &str) {
     let own = &body[1..];
     let parts: &[&str] = match era {
@@ -81,7 +80,6 @@ pub(super) fn push_result(out: &mut Vec<u8>, id: &RequestId, era: Era, fresh: Fr
 }
 
 /// Appends a notification with params that are JSON text.
-#[inline(never)]
 pub(super) fn push_notification(out: &mut Vec<u8>, method: &str, params: &[&str]) {
     let head = r#"{"jsonrpc":"2.0","method":""#;
     let line = joined(&[head, method, r#"","params":"#, &params.concat(), "}\n"]);

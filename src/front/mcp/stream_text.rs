@@ -21,7 +21,6 @@ pub(super) fn of(tool: &str, reply: &Value, asked: &Value) -> String {
 }
 
 /// Says a field, where it is there, between these words.
-#[inline(never)]
 fn field(said: &mut String, reply: &Value, before: &str, name: &str) {
     let shown = shown(reply, name);
     if !shown.is_empty() {
@@ -104,7 +103,6 @@ fn kind(state: &str) -> &'static str {
 }
 
 /// Says who something is of, where that is known.
-#[inline(never)]
 fn whose(said: &mut String, of: &Value) {
     let command = shown(of, "command");
     if !command.is_empty() {
@@ -154,7 +152,6 @@ fn output(said: &mut String, reply: &Value, runs: bool) {
 }
 
 /// Adds a note.
-#[inline(never)]
 fn note(notes: &mut String, parts: &[&str]) {
     notes.push_str("\n[");
     say(notes, parts);

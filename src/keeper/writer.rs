@@ -1,0 +1,284 @@
+//! The logs of all sessions: appends what comes, keeps the books (frames.rs), and says in the
+//! log itself what it lacks or why it ends.
+//!
+//! Invariants: `logged + missing` is every byte handed over; `logged + noted` is the file's
+//! size; an ack reports each change of the state, and only changes.
+
+mod facts;
+mod ranges;
+
+use super::bounded::BoundedFile;
+use super::frames::{Ack, AckKind, Reopen};
+use super::index::Index;
+use super::meta::Waiting;
+use super::one_log::Log;
+use super::total::Looks;
+use crate::limits::{LOG_PLACE_CHECK_MS, NS_PER_MS};
+use crate::pure::buffer::bound::{Bounds, Kept};
+use crate::pure::buffer::source::Source;
+use crate::sys::clock;
+use crate::sys::io::ENOENT;
+use crate::sys::log_files::{LogDir, ensure_private_dir};
+use crate::sys::log_total::Over;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// All logs of one execd.
+#[derive(Debug)]
+pub struct Writer {
+    /// The log directory, or the errno that every Open is answered with.
+    dir: Result<LogDir, i32>,
+    /// How large logs become.
+    bounds: Bounds,
+    logs: BTreeMap<u64, Log>,
+    /// Sessions whose logs have got something that their indexes on the disk do not have.
+    unindexed: Vec<u64>,
+    /// Acks of logs that were found gone while another was dealt with.
+    told: Vec<Ack>,
+    /// The directory's path, where it was had at first.
+    path: Option<PathBuf>,
+    /// The looks for old logs, and for too many.
+    looks: Looks,
+    /// Facts that are not written yet.
+    facts: Waiting,
+}
+
+impl Writer {
+    /// Takes the log directory (or the errno that opening it gave) and the bounds of the flags.
+    pub fn new(dir: Result<LogDir, i32>, bounds: Bounds) -> Writer {
+        let path = dir.as_ref().ok().map(|dir| dir.path().to_path_buf());
+        let logs = BTreeMap::new();
+        let (told, unindexed) = (Vec::new(), Vec::new());
+        let (looks, facts) = (Looks::new(bounds.total_bytes), Waiting::default());
+        Writer { dir, bounds, logs, unindexed, told, path, looks, facts }
+    }
+
+    fn dir(&self) -> Result<&LogDir, i32> {
+        self.dir.as_ref().map_err(|errno| *errno)
+    }
+
+    /// Takes `--log-keep-days`: what is to be kept for good is made so that others keep it too.
+    pub fn keep(&mut self, keep_days: u64) {
+        if let Ok(dir) = &mut self.dir
+            && keep_days == 0
+        {
+            dir.keep_for_good();
+        }
+    }
+
+    /// An execd starts: looks for old logs, and for too many, from `due_ns` on.
+    pub fn begin_cleaning(&mut self, keep_days: u64, due_ns: u64) {
+        if self.dir.is_ok() {
+            self.looks.at_start(keep_days, due_ns);
+            self.clean();
+        }
+    }
+
+    /// When more names are to be looked at; `None` when there is nothing to do.
+    pub fn clean_due_ns(&self) -> Option<u64> {
+        self.looks.due_ns().filter(|_| self.dir.is_ok())
+    }
+
+    /// Looks at some more names, when they are due.
+    pub fn clean(&mut self) {
+        if let Some(over) = self.dir.as_ref().ok().and_then(|dir| self.looks.step(dir)) {
+            self.shorten(over);
+        }
+    }
+
+    /// Nothing more will come, all logs are closed, and nobody waits.
+    pub fn end_cleaning(&mut self) {
+        if let Ok(dir) = &self.dir {
+            self.looks.end(dir);
+        }
+    }
+
+    /// Creates a new log. A second Open of a session is another try under another name; what
+    /// came in between is counted.
+    pub fn open(&mut self, session: u64, name: &str) -> Ack {
+        self.look_at_dir();
+        let (opened, kept) = (self.dir().and_then(|dir| dir.create(name)), self.kept());
+        let log = self.logs.entry(session).or_insert_with(|| Log::new(name, kept));
+        name.clone_into(&mut log.name);
+        log.created(opened);
+        log.ack(AckKind::Opened, session, 0)
+    }
+
+    /// Goes on with a log that an earlier keeper wrote: finds out from its size how much of
+    /// the stream it lacks, and says so in it.
+    pub fn reopen(&mut self, session: u64, known: &Reopen) -> Ack {
+        let kept = self.kept();
+        let opened =
+            self.dir().and_then(|dir| BoundedFile::again(dir, &known.name, kept, known.from));
+        let mut log = Log::new(&known.name, kept);
+        let (size, from) = opened.as_ref().map_or((0, 0), |file| (file.size(), file.from()));
+        // A file that somebody changed meanwhile must not upset the books.
+        log.logged = size.saturating_sub(known.noted).min(known.total);
+        log.state.noted = size - log.logged;
+        log.missing = known.total - log.logged;
+        log.untold = log.missing;
+        log.next_check = log.logged;
+        log.state.truncated = known.truncated;
+        log.state.from = from;
+        let streams = [known.total.saturating_sub(known.errors_total), known.errors_total];
+        if let (Ok(dir), true) = (&self.dir, opened.is_ok()) {
+            log.index = Index::again(dir, &known.name, size, log.state.noted, streams);
+        } else {
+            log.index = Index::anew(streams);
+        }
+        log.state.from_output = match size {
+            0 => log.missing,
+            _ if from == known.from => known.from_output,
+            _ => log.output_at(from, self.dir.as_ref().ok()),
+        };
+        log.opened(opened);
+        log.tell_missing(self.dir.as_ref().ok());
+        self.logs.insert(session, log);
+        self.unindexed.push(session);
+        self.ack(AckKind::Opened, session, 0)
+    }
+
+    /// Appends bytes of the stream. Gives an ack when the state has changed.
+    pub fn data(&mut self, session: u64, source: Source, bytes: &[u8]) -> Option<Ack> {
+        let now_ns = clock::now_ns();
+        let looked_ns = self.logs.get(&session)?.looked_ns;
+        if now_ns.saturating_sub(looked_ns) >= LOG_PLACE_CHECK_MS * NS_PER_MS {
+            self.look_at(session, now_ns);
+        }
+        let log = self.logs.get_mut(&session)?;
+        let noted = log.index.is_noted();
+        let max_bytes = self.bounds.max_bytes.unwrap_or(u64::MAX);
+        let whole = log.segment_bytes().is_none();
+        log.data(source, bytes, max_bytes, self.dir.as_ref().ok());
+        let cut_up = whole && log.segment_bytes().is_some();
+        self.looks.wrote(bytes.len(), self.dir.as_ref().ok());
+        if !noted {
+            self.unindexed.push(session);
+        }
+        if cut_up {
+            self.tell_segments(session);
+        }
+        let log = self.logs.get_mut(&session)?;
+        let kind = match log.state {
+            now if now == log.acked => return None,
+            now if now.truncated && !log.acked.truncated => AckKind::Truncated,
+            now if now.failing => AckKind::Trouble,
+            now if now.from != log.acked.from => AckKind::Trimmed,
+            _ => AckKind::Recovered,
+        };
+        Some(log.ack(kind, session, 0))
+    }
+
+    /// Gives up the oldest bytes of a log but for the last `keep`, as far as whole blocks or
+    /// segments go. Errors: fallocate(2), unlinkat(2).
+    pub fn trim_to(&mut self, session: u64, keep: u64) -> Result<(), i32> {
+        let Some(log) = self.logs.get_mut(&session) else { return Ok(()) };
+        let outcome = log.trim_to(keep, self.dir.as_ref().ok());
+        if log.state.from != log.acked.from {
+            self.told.push(log.ack(AckKind::Trimmed, session, 0));
+        }
+        outcome
+    }
+
+    /// Takes so many bytes from the beginnings of the logs here, the largest first. Each keeps a
+    /// step of its own, or what the bound of all leaves each, where that is less.
+    fn shorten(&mut self, Over { mut bytes, least_bytes }: Over) {
+        let mut logs: Vec<(u64, u64)> =
+            self.logs.iter().map(|(session, log)| (log.kept_bytes(), *session)).collect();
+        logs.sort();
+        for (kept, session) in logs.into_iter().rev() {
+            if bytes == 0 {
+                return;
+            }
+            // What cannot be given up stays; it is tried again with the next look.
+            let least = self.logs.get(&session).map_or(0, Log::step).min(least_bytes);
+            let _ = self.trim_to(session, kept.saturating_sub(bytes).max(least));
+            let left = self.logs.get(&session).map_or(0, Log::kept_bytes);
+            bytes = bytes.saturating_sub(kept.saturating_sub(left));
+        }
+    }
+
+    /// How much of a log is kept.
+    fn kept(&self) -> Option<Kept> {
+        Kept::within(&self.bounds)
+    }
+
+    /// Answers Sync: everything before it has been dealt with.
+    pub fn sync(&mut self, session: u64, token: u64) -> Ack {
+        self.look_at(session, clock::now_ns());
+        if let Some(log) = self.logs.get_mut(&session) {
+            log.try_space(self.dir.as_ref().ok());
+            log.write_index(self.dir.as_ref().ok());
+        }
+        self.ack(AckKind::Synced, session, token)
+    }
+
+    /// Writes what the indexes on the disk do not have.
+    pub fn write_indexes(&mut self) {
+        for session in std::mem::take(&mut self.unindexed) {
+            if let Some(log) = self.logs.get_mut(&session) {
+                log.write_index(self.dir.as_ref().ok());
+            }
+        }
+    }
+
+    /// Closes a log and forgets its session.
+    pub fn close(&mut self, session: u64) {
+        if let Some(mut log) = self.logs.remove(&session) {
+            log.end(self.dir.as_ref().ok());
+            self.facts.hold(log);
+        }
+    }
+
+    /// Closes all logs: nothing more will come.
+    pub fn close_all(&mut self) {
+        for (_, mut log) in std::mem::take(&mut self.logs) {
+            log.end(self.dir.as_ref().ok());
+            self.facts.hold(log);
+        }
+        self.write_all_facts();
+    }
+
+    /// What is to be told of other logs than the one that was just dealt with.
+    pub fn take_told(&mut self) -> Vec<Ack> {
+        std::mem::take(&mut self.told)
+    }
+
+    /// A directory that was moved or deleted is made anew, and the logs in it are gone.
+    fn look_at_dir(&mut self) {
+        let Some(path) = &self.path else { return };
+        if self.dir.as_ref().is_ok_and(LogDir::is_in_place) {
+            return;
+        }
+        let anew = ensure_private_dir(path).ok().and_then(|path| LogDir::open(&path).ok());
+        self.dir = anew.ok_or(ENOENT);
+        let dir = self.dir.as_ref().ok();
+        for (&session, log) in self.logs.iter_mut() {
+            if log.notice_gone(dir) {
+                self.told.push(log.ack(AckKind::Trouble, session, 0));
+            }
+        }
+    }
+
+    fn look_at(&mut self, session: u64, now_ns: u64) {
+        self.look_at_dir();
+        if let Some(log) = self.logs.get_mut(&session) {
+            log.looked_ns = now_ns;
+            log.notice_gone(self.dir.as_ref().ok());
+        }
+    }
+
+    fn ack(&mut self, kind: AckKind, session: u64, token: u64) -> Ack {
+        if let Some(log) = self.logs.get_mut(&session) {
+            return log.ack(kind, session, token);
+        }
+        // A session that was never opened: answered all the same, for somebody waits.
+        let mut unknown = Log::new("", None);
+        unknown.fail(ENOENT);
+        unknown.ack(kind, session, token)
+    }
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

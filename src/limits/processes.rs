@@ -1,0 +1,55 @@
+//! Bounds of what is read about processes and where their files lie.
+
+/// Processes named in the line that tells what the command of `execd run` has left running.
+pub const LEFT_NAMED: usize = 4;
+/// Processes named in a note, in detached, left or survivors.
+pub const NAMED_PROCESSES: usize = 16;
+/// Bytes of a command line read from /proc for such a name.
+pub const PROCESS_COMMAND_BYTES: usize = 256;
+/// Processes that are asked about in one look at the memory of others (src/sys/look.rs).
+pub const LOOK_PIDS: usize = 1024;
+/// Longest wait for the answers of the looks of one turn.
+pub const LOOK_WAIT_MS: u64 = 250;
+/// Orphans whose owners are remembered.
+pub const LOOK_REMEMBERED: usize = 16 * 1024;
+/// For so long a process that has not answered is not asked again.
+pub const LOOK_AGAIN_MS: u64 = 5_000;
+/// Bytes of a process's environment searched for execd's marks.
+pub const ENVIRON_BYTES: usize = 2 * 1024 * 1024;
+/// Longest single argument that execve takes: MAX_ARG_STRLEN, 32 pages, see execve(2).
+pub const MAX_ARG_BYTES: usize = 128 * 1024;
+
+/// The highest number that a Linux kernel gives a process: PID_MAX_LIMIT, see proc(5), pid_max.
+pub const PIDS_ALL: i32 = 4_194_304;
+/// So many numbers are always looked at where /proc does not list the processes: all that there are
+/// on a machine with the kernel's own pid_max, of up to 64 processors.
+pub const PIDS_FEW: i32 = 65_536;
+/// Numbers that cost as much as one process of a census: most are nobody's.
+pub const PIDS_PER_STEP: usize = 8;
+
+/// Bytes of the list of mounts that are read; of a longer one any mount may hang.
+pub const MOUNTINFO_BYTES: usize = 4 * 1024 * 1024;
+/// Symbolic links on the way of one path: the kernel follows no more, see path_resolution(7).
+pub const PATH_LINKS_MAX: usize = 40;
+/// Longest name of a file: NAME_MAX, see pathconf(3).
+pub const NAME_MAX_BYTES: usize = 255;
+
+/// Orphans that have left their sessions, of which it is asked in a turn which session that was.
+pub const ADOPTED_ASKED_MAX: usize = 256;
+
+/// Processes of a session that a walk down from its leader looks at.
+pub const TREE_PROCESSES: usize = 512;
+/// Threads of a process that such a walk looks at.
+pub const TREE_THREADS: usize = 64;
+/// Bytes read of the list of a thread's children: more than the pids of all that execd may start.
+pub const CHILDREN_BYTES: u64 = 256 * 1024;
+/// Threads of a session that such a walk looks at in all.
+pub const TREE_THREADS_ALL: usize = 512;
+/// Bytes read of a file of /proc that tells what a thread or a descriptor is at.
+pub const DOING_LINE_BYTES: usize = 16 * 1024;
+/// Descriptors of a poll or an epoll instance that are looked at.
+pub const POLLED_MAX: usize = 256;
+/// Descriptors of a select: FD_SETSIZE, see select(2).
+pub const SELECTED_MAX: usize = 1_024;
+/// Descriptors of a process outside a session that are looked through for the session's.
+pub const STRANGER_FDS: usize = 256;

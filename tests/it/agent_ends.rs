@@ -1,0 +1,596 @@
+//! How a run of pi ends (agent.md): by itself, at one of its three timeouts, over its
+//! budget, by a cancel or a kill; each with its finish_reason, the totals so far, and nobody left.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use crate::agent_help::*;
+use crate::common::wire::Wire;
+use crate::common::*;
+use serde_json::{Value, json};
+
+/// Goes on for ever, with children in its session and in others, one of them with the marks of
+/// another execd, one deaf to SIGTERM.
+const STAY: &str = "sleep 1000 & setsid sleep 1000 & EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid \
+                    sleep 1000 & (trap '' TERM; setsid bash -c \
+                    'trap \"\" TERM; while :; do sleep 0.05; done' &) ; wait";
+
+/// Starts a run whose pi writes these lines and then does something; gives the request's id.
+fn start(execd: &mut Execd, lines: &[Value], then: &str, more: Value) -> u64 {
+    let file = stream_file(execd, "lines", lines);
+    let pi = fake_pi(execd, &format!("cat {}; {then}", file.display()));
+    execd.start_request("agent_execute", params(&pi, more))
+}
+
+/// The same to its end; nobody may be left then.
+fn end_of(execd: &mut Execd, lines: &[Value], then: &str, more: Value) -> Value {
+    let id = start(execd, lines, then, more);
+    let result = execd.result_of(id);
+    let left = execd.session_processes();
+    assert!(left.is_empty(), "left when the result came: {left:?}");
+    result
+}
+
+fn assert_ended(result: &Value, finish_reason: &str, error: &str) {
+    assert_eq!(
+        (&result["success"], &result["finish_reason"]),
+        (&json!(false), &json!(finish_reason))
+    );
+    let text = result["error"].as_str().unwrap_or_default();
+    assert!(text.contains(error), "{error:?} is not in {text:?}");
+}
+
+/// Starts processes that nobody could know by their environment, session or parent: all of it is
+/// emptied, left, gone. They show the name of this test in their arguments.
+struct Hidden {
+    name: String,
+}
+
+impl Hidden {
+    /// How many there are at last.
+    const ALL: usize = 32;
+
+    fn new(name: &str) -> Self {
+        Self { name: format!("execd-hidden-{name}-{}", std::process::id()) }
+    }
+
+    /// One is a child, one an orphan of an orphan, and thirty are forked quickly.
+    fn script(&self) -> String {
+        let name = &self.name;
+        let sleep = format!("bash -c \"exec -a {name} sleep 1000\"");
+        format!(
+            "setsid env -i {sleep} & (setsid env -i bash -c '(setsid env -i {sleep} &)' &)
+             (setsid env -i bash -c 'for i in {{1..30}}; do (setsid {sleep} &) ; done' &)"
+        )
+    }
+
+    fn living(&self) -> Vec<i32> {
+        let ours = |pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.starts_with(self.name.as_bytes())
+        };
+        let all = std::fs::read_dir("/proc").expect("/proc").flatten();
+        let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(ours).collect()
+    }
+
+    fn until_all_live(&self) {
+        eventually("all hidden processes live", || self.living().len() == Self::ALL);
+    }
+
+    fn assert_gone(&self) {
+        let left = self.living();
+        assert!(left.is_empty(), "{} are left: {left:?}", left.len());
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        for pid in self.living() {
+            send_signal(pid, 9);
+        }
+    }
+}
+
+// ---- Timeouts ---------------------------------------------------------------------------
+
+/// rule: agent.md, agent_execute, params: first_event_timeout_ms: until an assistant message_start
+///   or message_update
+#[test]
+fn a_model_that_never_begins_is_ended_at_the_first_event_timeout() {
+    let mut execd = Execd::start();
+    let before = [session(), agent_start(), turn_start()];
+    let more = json!({"first_event_timeout_ms": 300});
+    let result = end_of(&mut execd, &before, STAY, more);
+    assert_ended(&result, "timeout", "first_event_timeout_ms");
+    assert_eq!((&result["num_turns"], &result["session_id"]), (&json!(1), &json!("session-1")));
+    assert_absent(&result, &["first_event_ms"]);
+}
+
+/// rule: agent.md, agent_execute, params: idle_timeout_ms: no event for so long after the first
+#[test]
+fn a_model_that_falls_silent_is_ended_at_the_idle_timeout_with_the_text_so_far() {
+    let mut execd = Execd::start();
+    let more = json!({"idle_timeout_ms": 300});
+    let result = end_of(&mut execd, &begun(), STAY, more);
+    assert_ended(&result, "timeout", "idle_timeout_ms");
+    assert_eq!(result["output"], "Half");
+    assert!(result["first_text_ms"].is_u64(), "{result}");
+}
+
+/// rule: agent.md, agent_execute, params: The clock of idle_timeout_ms stands still while a tool
+///   runs
+#[test]
+fn a_tool_may_be_silent_for_longer_than_the_idle_timeout() {
+    let mut execd = Execd::start();
+    let file = |execd: &Execd, name: &str, lines: &[Value]| {
+        stream_file(execd, name, lines).display().to_string()
+    };
+    let all = answer("Done.");
+    let start = [&all[..6], &[tool_start("t", "bash", json!({}))]].concat();
+    let end = [&[tool_end("t", "bash", "")], &all[6..]].concat();
+    let (start, end) = (file(&execd, "a", &start), file(&execd, "b", &end));
+    let script = format!("cat {start}; sleep 1.5; cat {end}");
+    let result = run(&mut execd, &script, json!({"idle_timeout_ms": 500}));
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
+}
+
+/// rule: agent.md, agent_execute, params: timeout_ms: the hard one
+#[test]
+fn a_run_that_takes_too_long_is_ended_at_its_timeout() {
+    let mut execd = Execd::start();
+    let tool = [&begun()[..], &[tool_start("t", "bash", json!({}))]].concat();
+    let result = end_of(&mut execd, &tool, STAY, json!({"timeout_ms": 400}));
+    assert_ended(&result, "timeout", "timeout_ms");
+    assert_eq!(result["tool_calls"], json!({"bash": 1}));
+    assert!(result["duration_ms"].as_u64().is_some_and(|ms| ms >= 400), "{result}");
+}
+
+// ---- Budgets ----------------------------------------------------------------------------
+
+/// Two answers, after each of which pi would go on.
+fn two_answers() -> Vec<Value> {
+    let one = answer("One.");
+    [&one[..7], &one[2..7]].concat()
+}
+
+/// rule: agent.md, Ends: Over max_cost_usd: checked at each message_end, ended, totals so far
+/// rule: agent.md, Ends: The process tree is ended, detached children included: TERM, then KILL
+#[test]
+fn a_run_over_its_cost_is_ended_and_tells_what_it_cost() {
+    let mut execd = Execd::start();
+    // 0.25 is not over 0.25; 0.5 is.
+    let result = end_of(&mut execd, &two_answers(), STAY, json!({"max_cost_usd": 0.25}));
+    assert_ended(&result, "cost_exhausted", "0.25");
+    assert_eq!((&result["cost_usd"], &result["num_turns"]), (&json!(0.5), &json!(2)));
+}
+
+/// rule: agent.md, Ends: Over max_tokens: input, cache writes and output count
+/// rule: agent.md, Ends: Exactly the limit is not over it
+#[test]
+fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
+    let mut execd = Execd::start();
+    let result = end_of(&mut execd, &two_answers(), STAY, json!({"max_tokens": 219}));
+    assert_ended(&result, "token_exhausted", "219");
+    assert_eq!(result["total_tokens"], 220);
+    // Also one that has ended before anybody could end it.
+    let lines = [two_answers(), vec![agent_end()]].concat();
+    let result = end_of(&mut execd, &lines, "", json!({"max_tokens": 219}));
+    assert_ended(&result, "token_exhausted", "219");
+    let enough = json!({"max_tokens": 220, "max_cost_usd": 0.5});
+    let result = end_of(&mut execd, &[two_answers(), vec![agent_end()]].concat(), "", enough);
+    assert_eq!(result["success"], true, "{result}");
+}
+
+#[test]
+fn a_last_line_without_its_end_counts_for_the_budget() {
+    let mut execd = Execd::start();
+    let text = ndjson(&answer("Done.")[..6]);
+    std::fs::write(execd.file("cut"), text.trim_end()).expect("a stream");
+    let result = run(&mut execd, "cat cut", json!({"max_cost_usd": 0.1}));
+    assert_ended(&result, "cost_exhausted", "0.1");
+    assert_eq!(result["cost_usd"], 0.25);
+}
+
+// ---- Cancels and kills ------------------------------------------------------------------
+
+/// rule: protocol.md, Several clients, cancel in the families: bash and agent_execute answer a
+///   cancel as their documents say
+/// rule: agent.md, Ends: The process tree is ended, detached children included: TERM, then KILL
+/// rule: agent.md, Ends: cancel ends the run and its process tree
+#[test]
+fn cancel_ends_the_run_and_all_of_its_processes() {
+    let mut execd = Execd::start();
+    let id = start(&mut execd, &begun(), STAY, json!({}));
+    execd.notification("agent_event", |event| event["event"] == "text");
+    assert!(execd.cancel(id));
+    let result = execd.result_of(id);
+    assert_ended(&result, "cancelled", "cancel");
+    assert_eq!(result["output"], "Half");
+    assert!(execd.session_processes().is_empty());
+}
+
+/// rule: agent.md, Ends: A run is a session: listed, killable, logged
+#[test]
+fn a_run_is_a_session_that_can_be_listed_and_killed() {
+    let mut execd = Execd::start();
+    let id = start(&mut execd, &begun(), STAY, json!({}));
+    execd.notification("agent_event", |event| event["event"] == "text");
+    let started = execd.notification("session_started", |_| true);
+    let session = started["session_id"].as_u64().expect("an id");
+    let row = execd.listed(session).expect("it is listed");
+    let command = row["command"].as_str().expect("a command");
+    assert!(command.ends_with("--no-session -p 'Do it'"), "{command}");
+    let killed = execd.kill(session);
+    assert!(killed.is_object());
+    let result = execd.result_of(id);
+    assert_ended(&result, "cancelled", "");
+    assert!(execd.session_processes().is_empty());
+}
+
+/// A pi that dies at once was gone before anybody noted that its end was asked for: then its run
+/// had ended by an error, most of the time.
+#[test]
+fn a_run_that_was_killed_is_cancelled_however_fast_it_dies() {
+    let mut execd = Execd::start();
+    for (round, signal) in ["SIGTERM", "SIGKILL"].into_iter().cycle().take(16).enumerate() {
+        let id = start(&mut execd, &begun(), "exec sleep 1000", json!({}));
+        // Each time it is a new file, which is asked for its version in a session before.
+        let session = 2 * (round as u64 + 1);
+        execd.notification("session_started", |note| note["session_id"] == session);
+        execd.result("kill_session", json!({"session_id": session, "signal": signal}));
+        assert_ended(&execd.result_of(id), "cancelled", "");
+    }
+}
+
+#[test]
+fn a_run_that_is_cancelled_does_not_wait_for_its_version() {
+    let mut execd = Execd::start();
+    let pi = execd.file("pi");
+    let script = "#!/bin/bash\n[ \"$1\" = --version ] && { echo $$ > a; mv a asked; }\n\
+                  exec sleep 1000\n";
+    std::fs::write(&pi, script).expect("a script");
+    std::fs::set_permissions(&pi, PermissionsExt::from_mode(0o700)).expect("its mode");
+    let id = execd.start_request("agent_execute", params(&pi.to_string_lossy(), json!({})));
+    until_exists(&execd.file("asked"));
+    assert!(execd.cancel(id));
+    assert_ended(&execd.result_of(id), "cancelled", "");
+    let asked = std::fs::read_to_string(execd.file("asked")).expect("a pid");
+    let still = std::path::Path::new("/proc").join(asked.trim()).exists();
+    assert!(still, "the result came when its --version was given up");
+}
+
+/// rule: agent.md, Ends: A run that nobody can be told of any more is ended
+#[test]
+fn a_run_that_nobody_waits_for_any_more_is_ended() {
+    let mut execd = Execd::start();
+    let file = stream_file(&execd, "lines", &begun());
+    let pi = fake_pi(&execd, &format!("cat {}; {STAY}", file.display()));
+    execd.ping();
+    let mut other = Wire::connect(&execd.socket());
+    other.send("agent_execute", params(&pi, json!({})));
+    execd.notification("session_started", |_| true);
+    drop(other);
+    execd.notification("session_exited", |_| true);
+    execd.until_no_session_process();
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
+    // One without an id runs to its end, and leaves no trace in the table.
+    let answer = stream_file(&execd, "answer", &answer("Done."));
+    let pi = fake_pi(&execd, &format!("cat {}; sleep 0.3; touch done", answer.display()));
+    let request = json!({"method": "agent_execute", "params": params(&pi, json!({}))});
+    execd.send_raw(format!("{request}\n").as_bytes());
+    until_exists(&execd.file("done"));
+    execd.until_no_session_process();
+    execd.notification("session_exited", |note| note["exit_code"] == 0);
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
+}
+
+/// rule: agent.md, Ends: The end of execd by a signal ends a run; the end of stdin lets a run end
+#[test]
+fn the_end_of_execd_is_the_end_of_its_runs() {
+    for signal in [15, 1] {
+        let mut execd = Execd::start();
+        let id = start(&mut execd, &begun(), STAY, json!({}));
+        execd.notification("agent_event", |event| event["event"] == "text");
+        execd.signal(signal);
+        let result = execd.result_of(id);
+        assert_ended(&result, "cancelled", "");
+        execd.wait_exit();
+        execd.until_no_session_process();
+    }
+    // At the end of stdin a run goes on to its own end.
+    let mut execd = Execd::start();
+    let file = stream_file(&execd, "answer", &answer("Done."));
+    let pi =
+        fake_pi(&execd, &format!("until [ -e go ]; do sleep 0.02; done; cat {}", file.display()));
+    let id = execd.start_request("agent_execute", params(&pi, json!({})));
+    execd.notification("session_started", |_| true);
+    execd.close_stdin();
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["success"], true);
+    assert!(execd.wait_exit().success());
+}
+
+/// rule: agent.md, Ends: The process tree is ended when execd is killed
+#[test]
+fn kill_9_of_execd_leaves_nobody() {
+    let mut execd = Execd::start();
+    // The last one is in a session of its own, and has been given other marks, as an execd that
+    // runs inside gives them to its children.
+    let away = "sleep 1000 & setsid sleep 1000 & \
+                EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid sleep 1000 & wait";
+    start(&mut execd, &begun(), away, json!({}));
+    execd.notification("agent_event", |event| event["event"] == "text");
+    execd.signal(9);
+    execd.until_no_session_process();
+}
+
+/// What a tool starts by `setsid env -i` and leaves to itself has neither parent nor session nor
+/// environment of the run. It survived the end of the run, a cancel, a timeout and a kill -9 of
+/// execd, and no result named it.
+/// rule: agent.md, Ends: What has left the run by setsid, env -i and a second fork is ended too, in
+///   each of these ways, and a run inside the run
+#[test]
+fn a_run_takes_along_what_has_left_it_in_every_way() {
+    let mut execd = Execd::start();
+    // Beside it a session of another kind starts the same, which is left alone.
+    let spared = Hidden::new("spared");
+    execd.run(&format!("exec >/dev/null 2>&1; {}", spared.script()));
+    spared.until_all_live();
+    let hidden = Hidden::new("run");
+    let stay = format!("{}; wait; sleep 1000", hidden.script());
+
+    let id = start(&mut execd, &begun(), &stay, json!({}));
+    hidden.until_all_live();
+    assert!(execd.cancel(id));
+    assert_ended(&execd.result_of(id), "cancelled", "");
+    hidden.assert_gone();
+
+    let until = format!("{}; until [ -e go ]; do sleep 0.02; done", hidden.script());
+    let id = start(&mut execd, &answer("Done."), &until, json!({}));
+    hidden.until_all_live();
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["finish_reason"], "stop");
+    hidden.assert_gone();
+
+    let id = start(&mut execd, &begun(), &stay, json!({"timeout_ms": 700}));
+    assert_ended(&execd.result_of(id), "timeout", "");
+    hidden.assert_gone();
+
+    start(&mut execd, &begun(), &stay, json!({}));
+    hidden.until_all_live();
+    assert_eq!(spared.living().len(), Hidden::ALL, "those of another session");
+    execd.signal(9);
+    eventually("nobody is left", || hidden.living().is_empty());
+}
+
+/// The mark of a run was its session's number modulo 65,536, and reserve_session_ids moves the
+/// numbers on at will: the end of one run killed what another one had started meanwhile.
+/// rule: agent.md, Ends: Nothing of another run that lives is ended, whatever their ids are
+#[test]
+fn the_end_of_a_run_spares_those_of_another_however_far_apart_their_ids_are() {
+    let mut execd = Execd::start();
+    let hidden = Hidden::new("other");
+    let stay =
+        format!("until [ -e go ]; do sleep 0.02; done; {}; wait; sleep 1000", hidden.script());
+    let first = start(&mut execd, &begun(), &stay, json!({}));
+    let started = execd.notification("session_started", |_| true);
+    let session = started["session_id"].as_u64().expect("an id");
+
+    // One more session asks the second pi for its version.
+    execd.result("reserve_session_ids", json!({"up_to": session + 65_534}));
+    let file = stream_file(&execd, "second", &answer("Done."));
+    let pi = execd.file("second-pi");
+    let until = "touch up; until [ -e end ]; do sleep 0.02; done";
+    write_pi(&pi, &format!("cat {}; {until}", file.display()));
+    let params = params(&pi.to_string_lossy(), json!({}));
+    let second = execd.start_request("agent_execute", params);
+    until_exists(&execd.file("up"));
+    std::fs::write(execd.file("go"), "").expect("a file");
+    hidden.until_all_live();
+    std::fs::write(execd.file("end"), "").expect("a file");
+    let result = execd.result_of(second);
+    assert_eq!(result["finish_reason"], "stop");
+    let log = result["log_path"].as_str().expect("a log");
+    assert!(log.contains(&format!("/execd-{}-", session + 65_536)), "{log}");
+    assert_eq!(hidden.living().len(), Hidden::ALL, "those of the first run");
+
+    assert!(execd.cancel(first));
+    assert_ended(&execd.result_of(first), "cancelled", "");
+    hidden.assert_gone();
+}
+
+/// An execd inside a run, that of our extension for pi, marks its own runs besides.
+/// rule: agent.md, Ends: What has left the run by setsid, env -i and a second fork is ended too, in
+///   each of these ways, and a run inside the run
+#[test]
+fn a_run_inside_a_run_ends_with_it() {
+    let mut execd = Execd::start();
+    let hidden = Hidden::new("inside");
+    let file = stream_file(&execd, "begun", &begun());
+    let inner_pi = execd.file("inner");
+    write_pi(&inner_pi, &format!("cat {}; {}; wait", file.display(), hidden.script()));
+    let params = params(&inner_pi.to_string_lossy(), json!({}));
+    let request = json!({"id": 1, "method": "agent_execute", "params": params});
+    // Killed, it leaves to the outer one what it has started.
+    let inner = env!("CARGO_BIN_EXE_execd");
+    let more = format!(
+        "(echo '{request}'; sleep 1000) | setsid {inner} --no-keeper >/dev/null 2>&1 & \
+         until [ -e go ]; do sleep 0.02; done; kill -9 $!; touch killed; wait; sleep 1000"
+    );
+    let id = start(&mut execd, &begun(), &more, json!({}));
+    hidden.until_all_live();
+    std::fs::write(execd.file("go"), "").expect("a file");
+    until_exists(&execd.file("killed"));
+    assert!(execd.cancel(id));
+    assert_ended(&execd.result_of(id), "cancelled", "");
+    hidden.assert_gone();
+}
+
+// ---- Ends of pi -------------------------------------------------------------------------
+
+/// rule: agent.md, The result: Exit ≠ 0: no success, error has the last 4 KiB of stderr
+#[test]
+fn a_pi_that_fails_tells_the_end_of_its_stderr() {
+    let mut execd = Execd::start();
+    let noise =
+        "for i in $(seq 1000); do echo \"noise $i\" >&2; done; echo 'No such model' >&2; exit 1";
+    let result = end_of(&mut execd, &[], noise, json!({}));
+    assert_ended(&result, "error", "No such model");
+    assert_eq!(result["exit_code"], 1);
+    let error = result["error"].as_str().expect("an error");
+    assert!(!error.contains("noise 1\n") && error.len() < 5_000, "{} bytes", error.len());
+    // The same behind an answer: what came counts, but it is no success.
+    let result = end_of(&mut execd, &answer("Done."), "echo oops >&2; exit 7", json!({}));
+    assert_eq!((&result["success"], &result["exit_code"]), (&json!(false), &json!(7)));
+    assert!(result["error"].as_str().is_some_and(|text| text.contains("oops")), "{result}");
+    assert_eq!(result["output"], "Done.");
+    let result = end_of(&mut execd, &begun(), "kill -9 $$", json!({}));
+    assert_ended(&result, "error", "SIGKILL");
+    assert_absent(&result, &["exit_code"]);
+}
+
+/// rule: agent.md, Ends: The process tree is ended at a normal end too, before the result is sent
+#[test]
+fn a_run_that_is_over_leaves_nothing_behind() {
+    let mut execd = Execd::start();
+    let leave = "(EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid sleep 1000 &) ; sleep 1000 & (setsid bash -c 'exec sleep 1000' >/dev/null \
+                 2>&1 </dev/null &); exit 0";
+    let result = end_of(&mut execd, &answer("Done."), leave, json!({}));
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
+}
+
+/// rule: agent.md, Ends: After a final agent_end pi has 10 s to exit, then it is ended and keeps
+///   its success
+#[test]
+fn a_pi_that_does_not_exit_keeps_its_success() {
+    let mut execd = Execd::start();
+    let begun = now();
+    let result = end_of(&mut execd, &answer("Done."), STAY, json!({"idle_timeout_ms": 2_000}));
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
+    assert_absent(&result, &["error"]);
+    assert!(begun.elapsed().as_secs() >= 10, "it has 10 s to exit");
+    // Also where its whole time is over meanwhile.
+    let result = end_of(&mut execd, &answer("Done."), STAY, json!({"timeout_ms": 1_500}));
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
+    // One that goes on after a failure has not ended.
+    let retry = json!({"type": "agent_end", "messages": [], "willRetry": true});
+    let lines = [&answer("No.")[..7], &[retry]].concat();
+    let result = end_of(&mut execd, &lines, STAY, json!({"idle_timeout_ms": 300}));
+    assert_ended(&result, "timeout", "idle_timeout_ms");
+}
+
+// ---- Beside others ----------------------------------------------------------------------
+
+/// rule: agent.md, Ends: Many run at once, and ordinary sessions beside them go on
+#[test]
+fn ten_runs_at_once_disturb_nobody() {
+    let mut execd = Execd::start();
+    let cat = execd.open_with("exec cat", json!({"tty": true}));
+    let file = stream_file(&execd, "answer", &answer("Done."));
+    let script = format!("until [ -e go ]; do sleep 0.02; done; cat {}", file.display());
+    let pi = fake_pi(&execd, &script);
+    let runs: Vec<u64> =
+        (0..10).map(|_| execd.start_request("agent_execute", params(&pi, json!({})))).collect();
+    for _ in 0..10 {
+        execd.notification("session_started", |note| {
+            note["command"].as_str().is_some_and(|text| text.contains("--mode json"))
+        });
+    }
+    assert!(execd.input_until(session_of(&cat), "hello\n", "hello\nhello").len() > 5);
+    std::fs::write(execd.file("go"), "").expect("a file");
+    for id in runs {
+        let result = execd.result_of(id);
+        assert_eq!((&result["success"], &result["total_tokens"]), (&json!(true), &json!(110)));
+        assert_eq!(events_of(&mut execd, id).len(), 3, "turn_start, text, turn_end");
+    }
+    assert_eq!(execd.kill(session_of(&cat))["signal"], "SIGTERM");
+}
+
+/// rule: agent.md, Ends: 64 runs at once at most
+#[test]
+fn more_than_64_runs_at_once_are_refused_by_name() {
+    let mut execd = Execd::with(&["--max-sessions", "128"], &[]);
+    let pi = fake_pi(&execd, "sleep 1000");
+    let ids: Vec<u64> =
+        (0..64).map(|_| execd.start_request("agent_execute", params(&pi, json!({})))).collect();
+    let message = execd.failed("agent_execute", params(&pi, json!({})), "too_many_sessions");
+    assert!(message.contains("cancel one"), "{message}");
+    for id in ids {
+        execd.send(id + 1_000, "cancel", json!({"id": id}));
+        assert_eq!(execd.result_of(id)["finish_reason"], "cancelled");
+    }
+}
+
+/// rule: agent.md, Ends: A run that waits is not evicted
+#[test]
+fn a_run_is_not_evicted_and_takes_nobodys_place() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let first = session_of(&execd.open("exec cat"));
+    let id = start(&mut execd, &begun(), "until [ -e go ]; do sleep 0.02; done", json!({}));
+    let run = execd.notification("session_started", |note| note["session_id"] != first);
+    let run = run["session_id"].as_u64().expect("an id");
+    execd.open("exec cat");
+    assert!(execd.listed(first).is_some(), "there are two of them beside the run");
+    // From the third on each takes the place of an older one.
+    for _ in 0..3 {
+        execd.open("exec cat");
+    }
+    assert!(execd.listed(first).is_none());
+    assert!(execd.listed(run).is_some(), "the run is still there");
+    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.result_of(id)["output"], "Half");
+}
+
+/// rule: agent.md, agent_event: A slow reader: no event is dropped, the agent's stdout is not read
+///   (protocol.md, Notifications)
+#[test]
+fn a_slow_reader_gets_every_event_and_no_clock_runs_against_pi_meanwhile() {
+    let (stdin, mut requests) = std::io::pipe().expect("a pipe");
+    let (replies, stdout) = std::io::pipe().expect("a pipe");
+    let host = Setup::new(&[]).on(Stdio::from(stdin), Stdio::from(stdout));
+    let text = "0123456789".repeat(100);
+    let mut lines = answer("Done.");
+    lines.splice(4..5, (0..3_000).map(|_| delta(&text)));
+    std::fs::write(host.workdir().join("lines"), ndjson(&lines)).expect("a stream");
+    let pi = host.workdir().join("pi");
+    write_pi(&pi, "cat lines; touch done");
+    let idle_ms = 700;
+    let params = params(&pi.to_string_lossy(), json!({"idle_timeout_ms": idle_ms}));
+    let request = json!({"id": 1, "method": "agent_execute", "params": params});
+    requests.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
+    // 3 MB of events while nobody reads: pi has to wait, for longer than it may be silent.
+    host.until_idle(|| 0);
+    let begun = now();
+    eventually("the time has passed", || begun.elapsed().as_millis() > 2 * idle_ms);
+    assert!(!host.workdir().join("done").exists(), "pi did not wait");
+    assert!(host.peak_rss_kib() < 16 * 1024, "{} KiB", host.peak_rss_kib());
+    let mut events = 0;
+    let mut result = Value::Null;
+    for line in BufReader::new(replies).lines() {
+        let line: Value = serde_json::from_str(&line.expect("a pipe")).expect("a line of JSON");
+        if line["method"] == "agent_event" {
+            events += 1;
+        } else if line["id"] == 1 {
+            result = line["result"].clone();
+            break;
+        }
+    }
+    assert_eq!(result["output"].as_str().map(str::len), Some(3_000_000));
+    assert_eq!(result["success"], true, "{}", result["error"]);
+    assert_eq!(events, 3_002, "turn_start, the text, turn_end");
+    drop(requests);
+}
+
+/// What is told at the end of the stream was told to nobody: the wait was answered by then.
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+#[test]
+fn what_is_told_at_the_end_of_a_stream_comes_before_the_result() {
+    let mut execd = Execd::start();
+    let before = [session(), agent_start(), turn_start()];
+    let id = start(&mut execd, &before, "exec sleep 1000", json!({"first_event_timeout_ms": 300}));
+    assert_ended(&execd.result_of(id), "timeout", "first_event_timeout_ms");
+    let events = events_of(&mut execd, id);
+    assert_eq!(events[0]["event"], "turn_start", "{events:?}");
+}

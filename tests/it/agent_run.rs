@@ -1,0 +1,458 @@
+//! agent_execute from its params to its result (agent.md): what pi is started with, what
+//! is told of it, and what agent_health and agent_capabilities say.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::agent_help::*;
+use crate::common::*;
+use serde_json::{Value, json};
+
+/// Has our pi note its arguments, its stdin, its key and its directory, and answer.
+const NOTE: &str = r#"
+printf '%s\0' "$@" > argv
+readlink /proc/self/fd/0 > stdin
+printf '%s' "$ANTHROPIC_API_KEY|$OPENAI_API_KEY|$GEMINI_API_KEY|$MORE" > keys
+for last; do :; done
+case $last in @/*) cp "${last#@}" prompt; stat -Lc %a "${last#@}" > mode; echo "$last" > path;; esac
+cat answer.ndjson
+"#;
+
+fn noted(execd: &Execd, name: &str) -> String {
+    std::fs::read_to_string(execd.file(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Runs pi with these params; gives its arguments and the result.
+fn arguments(execd: &mut Execd, more: Value) -> (Vec<String>, Value) {
+    stream_file(execd, "answer.ndjson", &answer("Done."));
+    let result = run(execd, NOTE, more);
+    let argv = noted(execd, "argv");
+    let mut words: Vec<String> = argv.split('\0').map(str::to_owned).collect();
+    words.pop();
+    (words, result)
+}
+
+/// rule: agent.md, agent_execute, params: system_prompt is put before the prompt with a blank line,
+///   or handed to pi's flag
+/// rule: agent.md, agent_execute, params: allowed_tools: absent, `[]`, a list
+/// rule: agent.md, agent_execute, params: thinking and session become `--thinking`, `--session`,
+///   without a session `--no-session`
+/// rule: agent.md, agent_execute, params: workspace, env, pi_path (PATH, EXECD_PI), extra_args,
+///   extensions
+/// rule: agent.md, Invocation: `pi --mode json --model M --no-session -p … PROMPT`, argv exactly
+/// rule: agent.md, Invocation: A prompt that starts with `-` or `@` is no flag and no file to pi
+/// rule: agent.md, Invocation: stdin of pi is /dev/null
+#[test]
+fn pi_is_started_as_the_invocation_says() {
+    let mut execd = Execd::start();
+    let head = ["--mode", "json", "--model", "fake/scripted"];
+    for (more, rest) in [
+        (json!({}), vec!["--no-session", "-p", "Do it"]),
+        (json!({"prompt": "-x --help"}), vec!["--no-session", "-p", " -x --help"]),
+        (json!({"prompt": "@/etc/passwd"}), vec!["--no-session", "-p", " @/etc/passwd"]),
+        (json!({"prompt": "a\nb 'c' \"d\" $e"}), vec!["--no-session", "-p", "a\nb 'c' \"d\" $e"]),
+        (json!({"allowed_tools": []}), vec!["--no-session", "-p", "--no-tools", "Do it"]),
+        (
+            json!({"allowed_tools": ["read", "bash"]}),
+            vec!["--no-session", "-p", "--tools", "read,bash", "Do it"],
+        ),
+        (
+            json!({"session": "abc", "thinking": "high"}),
+            vec!["--session", "abc", "-p", "--thinking", "high", "Do it"],
+        ),
+        (json!({"system_prompt": "Be brief."}), vec!["--no-session", "-p", "Be brief.\n\nDo it"]),
+        (
+            json!({"system_prompt": "Be brief.", "append_system_prompt": true}),
+            vec!["--no-session", "-p", "--append-system-prompt", "Be brief.", "Do it"],
+        ),
+        (
+            json!({"extensions": ["/a", "/b"], "extra_args": ["--offline"]}),
+            vec!["--no-session", "-p", "-e", "/a", "-e", "/b", "--offline", "Do it"],
+        ),
+        (json!({"api_key": "key"}), vec!["--no-session", "-p", "Do it"]),
+    ] {
+        let (words, result) = arguments(&mut execd, more.clone());
+        assert_eq!(words, [&head[..], &rest[..]].concat(), "{more}");
+        assert_eq!(result["success"], true, "{result}");
+        assert_eq!(noted(&execd, "stdin"), "/dev/null\n");
+    }
+}
+
+/// rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that is
+///   known, else into a file of pi's; never on a command line
+/// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
+#[test]
+fn a_key_goes_into_its_providers_variable_and_is_seen_nowhere() {
+    let key = "k3y-of-a-test";
+    for (model, keys) in [
+        ("anthropic/x", format!("{key}|||more")),
+        ("openai/x", format!("|{key}||more")),
+        ("google/x", format!("||{key}|more")),
+        ("mistral/x", "|||more".to_owned()),
+    ] {
+        let unset = [("ANTHROPIC_API_KEY", ""), ("OPENAI_API_KEY", ""), ("GEMINI_API_KEY", "")];
+        let debug = [("EXECD_LOG", "debug")];
+        let mut execd = Execd::with(&[], &[&unset[..], &debug].concat());
+        let more = json!({"model": model, "api_key": key, "env": {"MORE": "more"},
+            "prompt": format!("the key is {key}")});
+        let (words, _) = arguments(&mut execd, more);
+        assert_eq!(noted(&execd, "keys"), keys, "{model}");
+        assert!(!words.contains(&key.to_owned()), "{words:?}");
+        // Once more, for the lists while it runs.
+        let pi = fake_pi(&execd, "sleep 1000");
+        let more = json!({"model": model, "api_key": key});
+        let id = execd.start_request("agent_execute", params(&pi, more));
+        // It is another file, which is asked for its version in a session before.
+        execd.notification("session_started", |note| note["session_id"] == 4);
+        let row = execd.listed(4).expect("it is listed");
+        let command = row["command"].as_str().expect("a command");
+        assert!(command.contains(" --mode json --model "), "{command}");
+        assert!(!command.contains("api-key"), "{command}");
+        execd.cancel(id);
+        execd.reply(id);
+        for note in execd.notifications_so_far() {
+            assert!(!note.to_string().contains(key), "{note}");
+        }
+        assert!(!execd.stderr().contains(key), "{}", execd.stderr());
+        for log in execd.log_files() {
+            let bytes = std::fs::read(&log).expect("a log");
+            assert!(!contains(&bytes, key.as_bytes()), "{}", log.display());
+        }
+    }
+}
+
+/// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
+#[test]
+fn a_key_that_a_tool_prints_is_in_no_event_no_result_and_no_log() {
+    let mut execd = Execd::start();
+    let key = "sk-0123456789abcdef";
+    let end = [tool_start("t", "bash", json!({})), tool_end("t", "bash", &format!("A={key};"))];
+    let lines = [&answer("Done.")[..6], &end, &answer(key)[4..]].concat();
+    let file = stream_file(&execd, "lines", &lines);
+    // A byte at a time, and its beginning at the very end.
+    let script = format!(
+        "while IFS= read -rd '' -n1 c; do printf %s \"$c\"; done < {}; echo {key} >&2; \
+         printf sk-01 >&2; exit 1",
+        file.display()
+    );
+    let pi = fake_pi(&execd, &script);
+    let id = execd.start_request("agent_execute", params(&pi, json!({"api_key": key})));
+    let result = execd.result_of(id);
+    let masked = "*".repeat(key.len());
+    let events = json!(events_of(&mut execd, id)).to_string();
+    assert!(events.contains(&format!("A={masked};")), "{events}");
+    assert!(result["error"].as_str().is_some_and(|text| text.ends_with("sk-01")), "{result}");
+    let log = String::from_utf8(log_of(&result)).expect("UTF-8");
+    assert_eq!(log.matches(&masked).count(), 3, "the tool's, the text's, and stderr's");
+    for text in [events, result.to_string(), log] {
+        assert!(!text.contains(key), "{text}");
+    }
+}
+
+/// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+/// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none
+///   came; never twice for one id
+/// rule: agent.md, The result: Every field, in the document's order
+/// rule: agent.md, The result: executor_version: `pi --version`, once for each path
+/// rule: agent.md, Ends: A run is a session: listed, killable, logged
+#[test]
+fn an_answer_has_its_totals_and_its_events() {
+    let mut execd = Execd::start();
+    let mut lines = answer("Done.");
+    lines.splice(
+        6..6,
+        [
+            tool_start("t1", "bash", json!({"command": "ls"})),
+            tool_end("t1", "bash", "a\nb"),
+            turn_end(),
+            turn_start(),
+            assistant_start(),
+            delta("More."),
+            assistant_end("More.", &usage(200, 20, 0.5), "stop"),
+        ],
+    );
+    let file = stream_file(&execd, "s", &lines);
+    let pi = fake_pi(&execd, &format!("cat {}", file.display()));
+    let id = execd.start_request("agent_execute", params(&pi, json!({})));
+    let result = execd.result_of(id);
+    let expected = [
+        ("success", json!(true)),
+        ("output", json!("Done.\n\nMore.")),
+        ("finish_reason", json!("stop")),
+        ("num_turns", json!(2)),
+        ("tool_call_count", json!(1)),
+        ("tool_calls", json!({"bash": 1})),
+        ("input_tokens", json!(300)),
+        ("output_tokens", json!(30)),
+        ("reasoning_tokens", json!(0)),
+        ("total_tokens", json!(330)),
+        ("cost_usd", json!(0.75)),
+        ("session_id", json!("session-1")),
+        ("executor", json!("pi")),
+        ("executor_version", json!(VERSION)),
+        ("exit_code", json!(0)),
+    ];
+    for (name, value) in expected {
+        assert_eq!(result[name], value, "{name}: {result}");
+    }
+    assert_absent(&result, &["error"]);
+    assert_eq!(log_of(&result), std::fs::read(&file).expect("the stream"), "all is logged");
+    let names: Vec<String> = events_of(&mut execd, id)
+        .iter()
+        .map(|event| event["event"].as_str().expect("a name").to_owned())
+        .collect();
+    let expected = "turn_start text tool_use tool_result turn_end turn_start text turn_end";
+    assert_eq!(names.join(" "), expected);
+    execd.until_no_session_process();
+    // A second run asks for no version again.
+    let spawns =
+        |execd: &mut Execd| execd.result("server_info", json!({}))["counters"]["spawns"].clone();
+    let before = spawns(&mut execd);
+    let again = execd.result("agent_execute", params(&pi, json!({"stream": false})));
+    assert_eq!(again["executor_version"], VERSION);
+    assert_eq!(spawns(&mut execd), json!(before.as_u64().expect("a number") + 1));
+    assert_eq!(execd.notified("agent_event").len(), names.len(), "stream: false");
+}
+
+/// rule: agent.md, agent_execute, params: workspace, env, pi_path (PATH, EXECD_PI), extra_args,
+///   extensions
+/// rule: agent.md, Invocation: A pi that cannot be started is a result that says what to do
+/// rule: agent.md, The result: What could not be known is absent
+#[test]
+fn what_cannot_be_started_is_a_result_that_says_what_to_do() {
+    let mut execd = Execd::with(&[], &[("EXECD_PI", "/nowhere/pi")]);
+    for more in [json!({}), json!({"pi_path": "no-such-pi"})] {
+        let all = merged(json!({"prompt": "x", "model": "a/b"}), more);
+        let result = execd.result("agent_execute", all);
+        assert_eq!(
+            (&result["success"], &result["finish_reason"]),
+            (&json!(false), &json!("error"))
+        );
+        let error = result["error"].as_str().expect("an error");
+        let install = "npm install -g @earendil-works/pi-coding-agent";
+        assert!(error.contains("not found") && error.contains(install), "{error}");
+        assert_eq!((&result["num_turns"], &result["cost_usd"]), (&json!(0), &json!(0.0)));
+        assert_absent(&result, &["exit_code", "log_path", "executor_version"]);
+    }
+    let pi = fake_pi(&execd, "");
+    let result = execd.result("agent_execute", params(&pi, json!({"workspace": "/nowhere"})));
+    let error = result["error"].as_str().expect("an error");
+    assert!(error.starts_with("workspace /nowhere: "), "{error}");
+    assert!(execd.session_processes().is_empty());
+}
+
+/// rule: agent.md, agent_execute, params: A missing model is −32602, `model is required: pi's own
+///   default is google, name one`
+/// rule: agent.md, agent_execute, params: Params of a wrong type or out of range are refused by
+///   name, and start nothing
+#[test]
+fn bad_params_name_the_field_and_start_nothing() {
+    let mut execd = Execd::start();
+    let error = execd.error("agent_execute", json!({"prompt": "x"}));
+    assert_eq!(error["code"], -32602);
+    let message = "model is required: pi's own default is google, name one";
+    assert_eq!(error["message"], message);
+    for (more, param) in [
+        (json!({"model": "gpt-5"}), "model"),
+        (json!({"model": 5}), "model"),
+        (json!({"prompt": ""}), "prompt"),
+        (json!({"prompt": "a\u{0}b"}), "prompt"),
+        (json!({"allowed_tools": "bash"}), "allowed_tools"),
+        (json!({"allowed_tools": [""]}), "allowed_tools"),
+        (json!({"thinking": "much"}), "thinking"),
+        (json!({"env": {"A": 1}}), "env"),
+        (json!({"max_cost_usd": -0.5}), "max_cost_usd"),
+        (json!({"max_cost_usd": "1"}), "max_cost_usd"),
+        (json!({"max_tokens": -1}), "max_tokens"),
+        (json!({"timeout_ms": "10s"}), "timeout_ms"),
+        (json!({"timeout_ms": 99}), "timeout_ms"),
+        (json!({"label": "x".repeat(1025)}), "label"),
+        (json!({"isolation": "none"}), "isolation"),
+        (json!({"strict_model": "no"}), "strict_model"),
+        (json!({"min_version": "0.70"}), "min_version"),
+        (json!({"min_version": "latest"}), "min_version"),
+        (json!({"budget": 1}), "budget"),
+    ] {
+        execd.refused("agent_execute", params("pi", more), param);
+    }
+    let info = execd.result("server_info", json!({}));
+    assert_eq!(info["counters"]["spawns"], 0, "{info}");
+}
+
+/// rule: agent.md, agent_health, agent_capabilities: agent_health runs `pi --version`: ok, version,
+///   path, or error with the install command
+#[test]
+fn health_tells_the_version_or_why_there_is_none() {
+    let mut execd = Execd::start();
+    let pi = fake_pi(&execd, "exit 0");
+    let health = execd.result("agent_health", json!({"pi_path": pi}));
+    assert_eq!(health, json!({"ok": true, "version": VERSION, "path": pi}));
+    // A path counts from where execd is, for a run with a workspace elsewhere too.
+    let path = execd.file("own-pi");
+    std::fs::copy(&pi, &path).expect("a copy");
+    let relative = json!({"pi_path": "./own-pi"});
+    assert_eq!(execd.result("agent_health", relative)["path"], json!(path));
+    let more = json!({"workspace": execd.tmpdir()});
+    let result = execd.result("agent_execute", params("./own-pi", more));
+    assert_eq!((&result["exit_code"], &result["executor_version"]), (&json!(0), &json!(VERSION)));
+    let missing = execd.result("agent_health", json!({"pi_path": "no-such-pi"}));
+    assert_eq!((&missing["ok"], &missing["version"]), (&json!(false), &Value::Null));
+    let error = missing["error"].as_str().expect("an error");
+    assert!(error.contains("npm install -g @earendil-works/pi-coding-agent"), "{error}");
+    let broken = execd.file("broken");
+    std::fs::write(&broken, "#!/bin/sh\necho no node here >&2; exit 3\n").expect("a script");
+    std::fs::set_permissions(&broken, PermissionsExt::from_mode(0o700)).expect("its mode");
+    let health = execd.result("agent_health", json!({"pi_path": broken}));
+    let error = health["error"].as_str().expect("an error");
+    assert!(error.contains("exit code 3") && error.contains("no node here"), "{error}");
+    assert_eq!(health["ok"], false);
+    // It is a session, but in no list, and nobody is told of it.
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
+    assert!(execd.notified("session_started").is_empty(), "the run was too short for a word");
+    execd.until_no_session_process();
+}
+
+/// rule: agent.md, agent_health, agent_capabilities: agent_health takes 5 s at most
+#[test]
+fn a_pi_that_does_not_tell_its_version_holds_nobody_up_for_long() {
+    let mut execd = Execd::start();
+    let hangs = execd.file("hangs");
+    let script = "#!/bin/bash\n[ \"$1\" = --version ] && { sleep 1000 & sleep 1000; }\ntouch ran\n";
+    std::fs::write(&hangs, script).expect("a script");
+    std::fs::set_permissions(&hangs, PermissionsExt::from_mode(0o700)).expect("its mode");
+    let begun = now();
+    let health = execd.start_request("agent_health", json!({"pi_path": hangs}));
+    let pi = hangs.to_string_lossy().into_owned();
+    let result = execd.result("agent_execute", params(&pi, json!({})));
+    let late = "did not answer within 5000 ms";
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(false), &json!("error")));
+    let error = result["error"].as_str().expect("an error");
+    assert!(error.contains(late) && error.contains("0.70.0"), "{error}");
+    assert_absent(&result, &["executor_version", "exit_code", "log_path"]);
+    let health = execd.result_of(health);
+    let error = health["error"].as_str().expect("an error");
+    assert!(error.contains(late), "{error}");
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+    // One that is cancelled answers at once.
+    let id = execd.start_request("agent_health", json!({"pi_path": hangs}));
+    assert!(execd.cancel(id));
+    let health = execd.result_of(id);
+    assert_eq!(health["ok"], false, "{health}");
+    assert!(health["error"].as_str().is_some_and(|text| text.contains("cancelled")), "{health}");
+    execd.until_no_session_process();
+    assert!(!execd.file("ran").exists(), "a pi without a version was started");
+}
+
+/// The answer touched its own session in each turn while it had no room: execd spun.
+#[test]
+fn an_answer_of_health_waits_for_its_reader_without_a_turn() {
+    let mut execd = Execd::start();
+    let pi = execd.file("late-pi");
+    let script = format!("#!/bin/bash\n{}\necho 1.2.3\n", until_file("go"));
+    std::fs::write(&pi, script).expect("a script");
+    std::fs::set_permissions(&pi, PermissionsExt::from_mode(0o700)).expect("its mode");
+    execd.ping();
+    let mut deaf = wire::connect(&execd.socket());
+    let health = json!({"id": 0, "method": "agent_health", "params": {"pi_path": pi}});
+    deaf.write_all(format!("{health}\n").as_bytes()).expect("sent");
+    let info = "{\"id\":1,\"method\":\"server_info\"}\n".repeat(2_000);
+    deaf.set_nonblocking(true).expect("a flag");
+    let mut refused = 0;
+    eventually("it is not read any more", || {
+        let sent = deaf.write(info.as_bytes()).unwrap_or(0);
+        refused = if sent == 0 { refused + 1 } else { 0 };
+        execd.ping();
+        refused > 20
+    });
+    go(&execd, "go");
+    let mut counters = || execd.result("server_info", json!({}))["counters"].clone();
+    eventually("pi has ended", || counters()["exits"] == 1);
+    let mut turns = || counters()["loop_turns"].as_u64().expect("a number");
+    eventually("there is nothing to do", || {
+        let before = turns();
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        turns() - before < 20
+    });
+}
+
+/// rule: agent.md, agent_health, agent_capabilities: agent_capabilities
+#[test]
+fn capabilities_are_those_of_the_harness() {
+    let mut execd = Execd::start();
+    let expected = json!({"name": "pi",
+        "capabilities":
+            ["streaming", "tool_control", "local_workspace", "session_resume", "budgets"],
+        "cost_model": {"provider": "pi", "source": "reported"}});
+    assert_eq!(execd.result("agent_capabilities", json!({})), expected);
+    execd.refused("agent_capabilities", json!({"x": 1}), "x");
+}
+
+/// rule: agent.md, The result: policy and args: what was really run, without the key, also where
+///   nothing was started
+/// rule: agent.md, The result: label, in each event too; started_at
+#[test]
+fn the_record_tells_what_was_run_and_what_it_was_called() {
+    let mut execd = Execd::start();
+    stream_file(&execd, "answer.ndjson", &answer("Done."));
+    let key = "k3y-of-a-test";
+    let more = json!({"label": "task é 1", "allowed_tools": ["Read", "bash"], "api_key": key,
+        "model": "anthropic/x", "extensions": ["/e.ts"], "session": "abc",
+        "prompt": format!("Say {key}"), "strict_model": false});
+    let pi = fake_pi(&execd, NOTE);
+    let id = execd.start_request("agent_execute", params(&pi, more.clone()));
+    let result = execd.result_of(id);
+    assert_eq!(result["success"], true, "{result}");
+    let policy = json!({"tools": ["read", "bash"], "extensions": ["/e.ts"], "session": "abc",
+        "isolation": "shared"});
+    assert_eq!(result["policy"], policy);
+    let mut ran: Vec<String> = noted(&execd, "argv").split('\0').map(str::to_owned).collect();
+    ran.pop();
+    assert_eq!(ran.last().map(String::as_str), Some("Say k3y-of-a-test"), "what pi was given");
+    ran.pop();
+    let args = json!([&[pi][..], &ran, &["Say ***".to_owned()]].concat());
+    assert_eq!(result["args"], args, "{result}");
+    let asked = (&result["provider"], &result["model"], &result["label"]);
+    assert_eq!(asked, (&json!("anthropic"), &json!("x"), &json!("task é 1")));
+    let events = events_of(&mut execd, id);
+    assert!(!events.is_empty() && events.iter().all(|event| event["label"] == "task é 1"));
+    let started = result["started_at"].as_str().expect("a time");
+    assert!(started.len() == 24 && started.ends_with('Z'), "{started}");
+    // The same of one that was not started.
+    let result = execd.result("agent_execute", merged(params("/no/such/pi", more), json!({})));
+    assert_eq!(
+        (&result["finish_reason"], &result["policy"]["session"]),
+        (&json!("error"), &json!("abc"))
+    );
+    assert_eq!((&result["label"], &result["provider"]), (&json!("task é 1"), &json!("anthropic")));
+    let args = result["args"].as_array().expect("arguments");
+    assert_eq!((&args[0], args.last()), (&json!("/no/such/pi"), Some(&json!("Say ***"))));
+    assert!(result["started_at"].is_string(), "{result}");
+    assert!(!result.to_string().contains(key), "{result}");
+}
+
+/// rule: agent.md, agent_execute, params: strict_model: another model ends the run at the first
+///   event that shows it; false lets it go on
+#[test]
+fn a_run_that_another_model_answers_is_ended_unless_any_may() {
+    let mut execd = Execd::start();
+    let message = json!({"role": "assistant", "content": [], "provider": "fake", "model": "other"});
+    let mut lines = answer("Done.");
+    lines[3] = json!({"type": "message_start", "message": message});
+    let file = stream_file(&execd, "begun", &lines[..5]);
+    let rest = stream_file(&execd, "rest", &lines[5..]);
+    // The end comes at the first event that shows it, not at the answer's.
+    let script = format!("cat {}; {}; cat {}", file.display(), until_file("go"), rest.display());
+    let pi = fake_pi(&execd, &script);
+    let result = execd.result("agent_execute", params(&pi, json!({})));
+    let found = (&result["success"], &result["finish_reason"], &result["model_mismatch"]);
+    assert_eq!(found, (&json!(false), &json!("model_mismatch"), &json!(true)), "{result}");
+    let told = (&result["model"], &result["response_model"]);
+    assert_eq!(told, (&json!("scripted"), &json!("other")), "{result}");
+    assert_eq!(result["error_kind"], "model_not_found", "{result}");
+    execd.until_no_session_process();
+    go(&execd, "go");
+    let result = execd.result("agent_execute", params(&pi, json!({"strict_model": false})));
+    let found = (&result["success"], &result["finish_reason"], &result["model_mismatch"]);
+    assert_eq!(found, (&json!(true), &json!("stop"), &json!(true)), "{result}");
+}

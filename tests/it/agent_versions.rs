@@ -1,0 +1,344 @@
+//! What agent_execute finds out of a pi before it runs one (agent.md, Is pi there): its version and
+//! its tools, each asked once, what is not started, and the requests that wait for that.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::agent_help::*;
+use crate::common::wire::Wire;
+use crate::common::*;
+use serde_json::{Value, json};
+
+/// Makes a pi that notes each of its calls in `calls`, says this to --version and this to --help,
+/// and answers.
+fn pi_that_says(execd: &Execd, version: &str, help: &str) -> String {
+    let path = execd.file("noting-pi");
+    write(&path, version, help);
+    stream_file(execd, "answer.ndjson", &answer("Done."));
+    path.to_string_lossy().into_owned()
+}
+
+/// Writes it as a new file that takes the place of an older one, as npm does.
+fn write(path: &Path, version: &str, help: &str) {
+    let script = format!(
+        "#!/bin/bash\nprintf '%s\\n' \"$*\" >> calls\ncase $1 in\n\
+         --version) {version}; exit;;\n--help) {help}; exit;;\nesac\ncat answer.ndjson\n"
+    );
+    let new = path.with_extension("new");
+    std::fs::write(&new, script).expect("a script");
+    std::fs::set_permissions(&new, PermissionsExt::from_mode(0o700)).expect("its mode");
+    std::fs::rename(&new, path).expect("it takes its place");
+}
+
+/// The calls so far that begin with this word.
+fn calls(execd: &Execd, first: &str) -> Vec<String> {
+    let all = std::fs::read_to_string(execd.file("calls")).unwrap_or_default();
+    let ours = all.lines().filter(|line| line.split(' ').next() == Some(first));
+    ours.map(str::to_owned).collect()
+}
+
+fn assert_not_started(result: &Value, words: &[&str]) {
+    let found = (&result["success"], &result["finish_reason"], &result["num_turns"]);
+    assert_eq!(found, (&json!(false), &json!("error"), &json!(0)), "{result}");
+    assert_eq!(result["error_kind"], "not_started", "{result}");
+    assert_absent(result, &["exit_code", "log_path", "executor_version"]);
+    let error = result["error"].as_str().expect("an error");
+    for word in words {
+        assert!(error.contains(word), "{word:?} is not in {error:?}");
+    }
+}
+
+const INSTALL: &str = "npm install -g @earendil-works/pi-coding-agent";
+
+/// rule: agent.md, Is pi there: executor_version is asked before the first run of a path, and
+///   hundreds at once ask once
+/// rule: agent.md, Is pi there: Runs that wait for the version count for the cap of 64, and begin
+///   in their order
+#[test]
+fn runs_at_once_ask_for_the_version_once_and_before_any_of_them_begins() {
+    let mut execd = Execd::start();
+    let until = until_file("go");
+    let pi = pi_that_says(&execd, &format!("{until}; echo 0.87.1"), ":");
+    let ask = |execd: &mut Execd, n: usize| {
+        let more = json!({"stream": false, "prompt": format!("Task {n:03}")});
+        execd.start_request("agent_execute", params(&pi, more))
+    };
+    let ids: Vec<u64> = (0..64).map(|n| ask(&mut execd, n)).collect();
+    for n in 64..200 {
+        let id = ask(&mut execd, n);
+        let error = execd.reply(id)["error"].clone();
+        assert_eq!(error["data"]["reason"], "too_many_sessions", "{error}");
+    }
+    eventually("the version is asked for", || !calls(&execd, "--version").is_empty());
+    assert!(calls(&execd, "--mode").is_empty(), "a run began before its version was known");
+    go(&execd, "go");
+    for id in ids {
+        let result = execd.result_of(id);
+        let found = (&result["success"], &result["executor_version"]);
+        assert_eq!(found, (&json!(true), &json!("0.87.1")), "{result}");
+    }
+    assert_eq!(calls(&execd, "--version").len(), 1);
+    assert_eq!(calls(&execd, "--mode").len(), 64);
+    let counters = execd.result("server_info", json!({}))["counters"].clone();
+    assert_eq!(counters["spawns"], 65);
+    execd.until_no_session_process();
+}
+
+/// rule: agent.md, Is pi there: Runs that wait for the version count for the cap of 64, and begin
+///   in their order
+#[test]
+fn runs_that_waited_begin_in_their_order() {
+    let mut execd = Execd::start();
+    let pi = pi_that_says(&execd, &format!("{}; echo 0.87.1", until_file("go")), ":");
+    let ask = |execd: &mut Execd, n: usize| {
+        let more = json!({"stream": false, "prompt": format!("Task {n}")});
+        execd.start_request("agent_execute", params(&pi, more))
+    };
+    let ids: Vec<u64> = (0..20).map(|n| ask(&mut execd, n)).collect();
+    go(&execd, "go");
+    let ids: Vec<u64> = ids.into_iter().chain((20..30).map(|n| ask(&mut execd, n))).collect();
+    let sessions: Vec<u64> = ids
+        .iter()
+        .map(|id| {
+            let log = execd.result_of(*id)["log_path"].clone();
+            let name = log.as_str().and_then(|log| log.rsplit_once("/execd-")).expect("a log").1;
+            name.split('-').next().and_then(|number| number.parse().ok()).expect("an id")
+        })
+        .collect();
+    assert_eq!(sessions, (2..32).collect::<Vec<u64>>(), "sessions in the order of the requests");
+}
+
+/// rule: agent.md, Is pi there: An upgrade is noticed at the next run
+#[test]
+fn an_upgrade_is_noticed_at_the_next_run_whatever_its_mtime() {
+    let mut execd = Execd::start();
+    let pi = pi_that_says(&execd, "echo 0.87.1", ":");
+    let link = execd.file("pi-link");
+    std::os::unix::fs::symlink(&pi, &link).expect("a link");
+    let pi_link = link.to_string_lossy().into_owned();
+    let version = |execd: &mut Execd| {
+        execd.result("agent_execute", params(&pi_link, json!({})))["executor_version"].clone()
+    };
+    assert_eq!(version(&mut execd), "0.87.1");
+    assert_eq!(version(&mut execd), "0.87.1");
+    let before = std::fs::metadata(&pi).and_then(|found| found.modified()).expect("a time");
+    // As long as the other one, and as old: npm gives all files one time.
+    write(Path::new(&pi), "echo 1.52.0", ":");
+    let file = std::fs::File::open(&pi).expect("it is there");
+    file.set_modified(before).expect("a time");
+    assert_eq!(version(&mut execd), "1.52.0");
+    assert_eq!(version(&mut execd), "1.52.0");
+    assert_eq!(calls(&execd, "--version").len(), 2);
+    // By its own path it is asked once more, and not again for another workspace.
+    let work = execd.file("work");
+    std::fs::create_dir(&work).expect("a directory");
+    stream_file(&execd, "work/answer.ndjson", &answer("Done."));
+    for more in [json!({}), json!({"workspace": work})] {
+        let result = execd.result("agent_execute", params(&pi, more));
+        assert_eq!(result["executor_version"], "1.52.0", "{result}");
+    }
+    assert_eq!(calls(&execd, "--version").len(), 3);
+}
+
+/// rule: agent.md, Is pi there: The version is parsed from whatever `pi --version` prints
+/// rule: agent.md, Is pi there: A pi that is older than min_version, or tells no version, is not
+///   started: both are named, and how to install
+/// rule: agent.md, Is pi there: A prerelease of the oldest supported version is older than it
+#[test]
+fn a_pi_that_is_too_old_or_tells_no_version_is_not_started() {
+    let mut execd = Execd::start();
+    for (says, version, error) in [
+        ("echo 0.69.9", Some("0.69.9"), "pi 0.69.9 is older than 0.70.0"),
+        ("echo v0.70.0-beta.1 >&2", Some("0.70.0-beta.1"), "pi 0.70.0-beta.1 is older than 0.70.0"),
+        ("true", None, "pi --version printed no version"),
+        ("echo garbage", None, "pi --version printed no version: garbage"),
+        ("echo 0.87.1; exit 3", None, "pi --version ended with exit code 3: 0.87.1"),
+        ("kill -9 $$", None, "pi --version was ended by SIGKILL"),
+    ] {
+        let pi = pi_that_says(&execd, says, ":");
+        let result = execd.result("agent_execute", params(&pi, json!({})));
+        assert_not_started(&result, &[error, "0.70.0", "min_version", INSTALL]);
+        let health = execd.result("agent_health", json!({"pi_path": pi}));
+        assert_eq!((&health["ok"], health["version"].as_str()), (&json!(false), version));
+        assert_eq!(health["error"], result["error"], "the same words");
+    }
+    assert!(calls(&execd, "--mode").is_empty());
+    // The warnings of Node come first, and 0.73.1 tells it on stderr.
+    let warned = "echo '(node:1) Warning: Node 20.1.0 is old' >&2; echo v0.73.1 >&2";
+    let pi = pi_that_says(&execd, warned, ":");
+    let result = execd.result("agent_execute", params(&pi, json!({})));
+    assert_eq!(result["executor_version"], "0.73.1", "{result}");
+    // The same pi for who wants a newer one, and none is asked again.
+    let newer = json!({"min_version": "0.80.0"});
+    let result = execd.result("agent_execute", params(&pi, newer));
+    assert_not_started(&result, &["pi 0.73.1 is older than 0.80.0", INSTALL]);
+    let asked = calls(&execd, "--version").len();
+    let health = execd.result("agent_health", json!({"pi_path": pi, "min_version": "0.73.1"}));
+    assert_eq!((&health["ok"], &health["version"]), (&json!(true), &json!("0.73.1")));
+    assert_eq!(calls(&execd, "--version").len(), asked + 1, "health asks itself");
+    let old = pi_that_says(&execd, "echo 0.60.0", ":");
+    let older = json!({"min_version": "0.60.0-rc.1"});
+    let result = execd.result("agent_execute", params(&old, older));
+    assert_eq!(result["executor_version"], "0.60.0", "{result}");
+}
+
+/// rule: agent.md, Is pi there: A version that was not told is asked for again by the next run
+#[test]
+fn a_version_that_was_not_told_is_asked_for_again() {
+    let mut execd = Execd::start();
+    let pi = pi_that_says(&execd, "[ -e ready ] && echo 0.87.1", ":");
+    let result = execd.result("agent_execute", params(&pi, json!({})));
+    assert_not_started(&result, &["pi --version ended with exit code 1"]);
+    go(&execd, "ready");
+    let result = execd.result("agent_execute", params(&pi, json!({})));
+    assert_eq!(result["executor_version"], "0.87.1", "{result}");
+    assert_eq!(calls(&execd, "--version").len(), 2);
+}
+
+/// rule: agent.md, Is pi there: cancel, the end of a client, a signal and the end of stdin reach a
+///   run that waits for the version
+#[test]
+fn a_run_that_waits_for_the_version_can_be_cancelled() {
+    let mut execd = Execd::start();
+    let pi = pi_that_says(&execd, &format!("{}; echo 0.87.1", until_file("go")), ":");
+    let (first, second) = (params(&pi, json!({})), params(&pi, json!({"prompt": "Second"})));
+    let first = execd.start_request("agent_execute", first);
+    let second = execd.start_request("agent_execute", second);
+    // The end of a client takes along what it has asked for.
+    execd.ping();
+    let mut other = Wire::connect(&execd.socket());
+    other.send("agent_execute", params(&pi, json!({"prompt": "Third"})));
+    eventually("the version is asked for", || !calls(&execd, "--version").is_empty());
+    assert!(execd.cancel(first));
+    let result = execd.result_of(first);
+    assert_eq!(
+        (&result["success"], &result["finish_reason"]),
+        (&json!(false), &json!("cancelled"))
+    );
+    assert_eq!(result["error_kind"], "other", "{result}");
+    assert_eq!(result["args"][0], json!(pi), "{result}");
+    assert_absent(&result, &["exit_code", "log_path", "executor_version"]);
+    drop(other);
+    go(&execd, "go");
+    assert_eq!(execd.result_of(second)["success"], true);
+    execd.until_no_session_process();
+    let ran = calls(&execd, "--mode");
+    assert!(matches!(&ran[..], [one] if one.ends_with("Second")), "{ran:?}");
+}
+
+/// rule: agent.md, Is pi there: cancel, the end of a client, a signal and the end of stdin reach a
+///   run that waits for the version
+#[test]
+fn the_end_of_execd_reaches_a_run_that_waits_for_the_version() {
+    for signal in [15, 1] {
+        let mut execd = Execd::start();
+        let pi = pi_that_says(&execd, "sleep 1000 & sleep 1000", ":");
+        let id = execd.start_request("agent_execute", params(&pi, json!({})));
+        // One that nobody waits for is gone with it.
+        let silent = json!({"method": "agent_execute", "params": params(&pi, json!({}))});
+        execd.send_raw(format!("{silent}\n").as_bytes());
+        eventually("the version is asked for", || !calls(&execd, "--version").is_empty());
+        execd.signal(signal);
+        assert_eq!(execd.result_of(id)["finish_reason"], "cancelled");
+        execd.wait_exit();
+        execd.until_no_session_process();
+    }
+    // At the end of stdin it is asked to the end, and the run goes on to its own.
+    let mut execd = Execd::start();
+    let pi = pi_that_says(&execd, &format!("{}; echo 0.87.1", until_file("go")), ":");
+    let id = execd.start_request("agent_execute", params(&pi, json!({})));
+    execd.close_stdin();
+    go(&execd, "go");
+    assert_eq!(execd.result_of(id)["success"], true);
+    assert!(execd.wait_exit().success());
+}
+
+/// rule: agent.md, Is pi there: executor_version is asked before the first run of a path, and
+///   hundreds at once ask once
+#[test]
+fn a_run_that_nobody_waits_for_is_put_off_and_runs() {
+    let mut execd = Execd::start();
+    let pi = pi_that_says(&execd, &format!("{}; echo 0.87.1", until_file("go")), ":");
+    let silent = json!({"method": "agent_execute", "params": params(&pi, json!({}))});
+    execd.send_raw(format!("{silent}\n").as_bytes());
+    execd.result("ping", json!({}));
+    go(&execd, "go");
+    eventually("it ran", || calls(&execd, "--mode").len() == 1);
+    execd.until_no_session_process();
+}
+
+/// rule: agent.md, agent_execute, params: Names of tools are mapped without regard to case
+/// rule: agent.md, agent_execute, params: Names of tools are held against what `pi --help` lists,
+///   else against the known set
+#[test]
+fn tools_are_held_against_the_list_of_pi() {
+    let mut execd = Execd::start();
+    let help = "printf 'Built-in Tool Names:\\n  read - Read\\n  shell - Run\\n'";
+    let pi = pi_that_says(&execd, "echo 0.87.1", help);
+    let tools_of = |execd: &mut Execd, pi: &str, more: Value| {
+        let ran = calls(execd, "--mode").len();
+        let result = execd.result("agent_execute", params(pi, more));
+        assert_eq!(result["success"], true, "{result}");
+        let all = calls(execd, "--mode");
+        assert_eq!(all.len(), ran + 1);
+        let words: Vec<&str> = all[ran].split(' ').collect();
+        let at = words.iter().position(|word| *word == "--tools");
+        at.map_or(String::new(), |at| words[at + 1].to_owned())
+    };
+    // Who names none asks for none.
+    assert_eq!(tools_of(&mut execd, &pi, json!({})), "");
+    assert_eq!(tools_of(&mut execd, &pi, json!({"allowed_tools": []})), "");
+    assert!(calls(&execd, "--help").is_empty());
+    for _ in 0..2 {
+        let tools = json!({"allowed_tools": ["Read", "SHELL"]});
+        assert_eq!(tools_of(&mut execd, &pi, tools), "read,shell");
+    }
+    assert_eq!(calls(&execd, "--help"), ["--help --no-extensions --offline"], "once");
+    let unknown = json!({"allowed_tools": ["read", "Bash"]});
+    let message = execd.refused("agent_execute", params(&pi, unknown), "allowed_tools");
+    let expected = r#"allowed_tools: pi 0.87.1 has no tool "Bash": it has read, shell"#;
+    assert_eq!(message, expected);
+    // What an extension may have is taken as it is.
+    for more in [
+        json!({"extensions": ["/x.ts"]}),
+        json!({"extra_args": ["-e", "/x.ts"]}),
+        json!({"extra_args": ["--extension", "/x.ts"]}),
+    ] {
+        let more = merged(json!({"allowed_tools": ["READ", "Deploy"]}), more);
+        assert_eq!(tools_of(&mut execd, &pi, more), "read,Deploy");
+    }
+    // One that lists none, or fails, has those that are known.
+    for help in ["echo Usage", "exit 1"] {
+        let pi = pi_that_says(&execd, "echo 0.87.1", help);
+        let tools = json!({"allowed_tools": ["Bash", "PowerShell", "ls"]});
+        assert_eq!(tools_of(&mut execd, &pi, tools), "bash,powershell,ls");
+        let unknown = json!({"allowed_tools": ["shell"]});
+        let message = execd.refused("agent_execute", params(&pi, unknown), "allowed_tools");
+        let expected = "allowed_tools: pi 0.87.1 has no tool \"shell\": it has read, bash, \
+                        powershell, edit, write, grep, find, ls";
+        assert_eq!(message, expected);
+    }
+}
+
+/// rule: agent.md, agent_execute, params: Names of tools are held against what `pi --help` lists,
+///   else against the known set
+#[test]
+fn runs_that_name_tools_ask_for_the_list_once_and_can_be_cancelled_meanwhile() {
+    let mut execd = Execd::start();
+    let help = format!("{}; echo Usage", until_file("go"));
+    let pi = pi_that_says(&execd, "echo 0.87.1", &help);
+    let more = json!({"allowed_tools": ["bash"], "stream": false});
+    let ids: Vec<u64> =
+        (0..10).map(|_| execd.start_request("agent_execute", params(&pi, more.clone()))).collect();
+    eventually("the list is asked for", || !calls(&execd, "--help").is_empty());
+    assert!(execd.cancel(ids[3]));
+    assert_eq!(execd.result_of(ids[3])["finish_reason"], "cancelled");
+    // One that names no tools waits for no list.
+    let result = execd.result("agent_execute", params(&pi, json!({})));
+    assert_eq!(result["success"], true, "{result}");
+    go(&execd, "go");
+    for (_, id) in ids.iter().enumerate().filter(|(at, _)| *at != 3) {
+        assert_eq!(execd.result_of(*id)["success"], true);
+    }
+    assert_eq!((calls(&execd, "--version").len(), calls(&execd, "--help").len()), (1, 1));
+}

@@ -1,0 +1,483 @@
+//! attach_session, attach_input and detach_session on the wire (attach.md, The control socket
+//! socket): what is replayed, what comes, sizes, slow clients, ends.
+
+use std::io::{BufRead, BufReader, Read};
+
+use crate::common::wire::{Wire, connect};
+use crate::common::{
+    Execd, assert_absent, contains, eventually, log_of, output, pid_of, session_of, until_logged,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// Bytes of the replay.
+const REPLAY: usize = 64 * 1024;
+
+fn b64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+fn data_of(note: &Value) -> Vec<u8> {
+    STANDARD.decode(note["data_b64"].as_str().expect("data")).expect("base64")
+}
+
+/// What a client has been sent of a session's own output: where it begins, and the bytes. Shows
+/// that nothing is missing but what is said to be: the count of that is the third.
+fn shown(notes: &[Value]) -> (u64, Vec<u8>, u64) {
+    let mut notes = notes.iter().filter(|note| note.get("offset").is_some()).peekable();
+    let begin = notes.peek().map_or(0, |note| note["offset"].as_u64().expect("a number"));
+    let (mut next, mut all, mut dropped_in_all) = (begin, Vec::new(), 0);
+    for note in notes {
+        let dropped = note.get("dropped_bytes").map_or(0, |n| n.as_u64().expect("a number"));
+        assert_eq!(note["offset"], next + dropped, "no byte twice, none lost in silence");
+        let data = data_of(note);
+        next += dropped + data.len() as u64;
+        dropped_in_all += dropped;
+        all.extend(data);
+    }
+    (begin, all, dropped_in_all)
+}
+
+/// Waits until a client was sent this text.
+fn until_shown(client: &mut Wire, text: &str) {
+    let mut all = Vec::new();
+    let mut at = 0;
+    loop {
+        while let Some((_, line)) = client.seen.get(at) {
+            at += 1;
+            if line["method"] == "attach_output" {
+                all.extend(data_of(&line["params"]));
+            }
+        }
+        if contains(&all, text.as_bytes()) {
+            return;
+        }
+        let all = String::from_utf8_lossy(&all);
+        assert!(client.line().is_some(), "the connection ended before {text:?}: {all}");
+    }
+}
+
+/// Attaches a new client.
+fn attached(execd: &Execd, session: u64) -> (Wire, Value) {
+    let mut client = Wire::connect(&execd.socket());
+    let answer = client.result("attach_session", json!({"session_id": session}));
+    (client, answer)
+}
+
+fn type_into(client: &mut Wire, session: u64, bytes: &[u8]) {
+    let params = json!({"session_id": session, "data_b64": b64(bytes)});
+    assert_eq!(client.result("attach_input", params), json!({"session_id": session}));
+}
+
+// ---- Output -----------------------------------------------------------------------------
+
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
+///   sends the last 64 KiB from a line start, then what comes
+/// rule: attach.md, attach_session, attach_input, detach_session: Attached clients are told the
+///   session's end, after its output
+#[test]
+fn the_last_64_kib_come_from_a_line_start_and_then_all_that_comes() {
+    let mut execd = Execd::start();
+    let opened = execd.open("seq 50000; read line; seq 50001 60000; echo bye; exit 3");
+    let session = session_of(&opened);
+    until_logged(&opened, "\n50000\n");
+    let (mut client, answer) = attached(&execd, session);
+    assert_eq!(answer["session_id"], session);
+    assert_eq!((&answer["running"], &answer["tty"]), (&json!(true), &json!(false)));
+    assert_eq!((&answer["takes_input"], &answer["attached"]), (&json!(true), &json!(1)));
+    assert_eq!(answer["output_bytes_total"], log_of(&opened).len());
+    assert_eq!(answer["log_path"], opened["log_path"]);
+    until_shown(&mut client, "\n50000\n");
+    let (begin, replay, _) = shown(&client.notes("attach_output"));
+    assert!(replay.len() <= REPLAY && replay.len() > REPLAY - 10, "{}", replay.len());
+    let begin = usize::try_from(begin).expect("small");
+    assert_eq!(log_of(&opened)[begin - 1], b'\n', "from the start of a line");
+    type_into(&mut client, session, b"go\n");
+    let ended = client.note("attach_ended", |_| true);
+    assert_eq!(ended, json!({"session_id": session, "exit_code": 3}));
+    let (_, all, dropped) = shown(&client.notes("attach_output"));
+    until_logged(&opened, "\nbye\n");
+    assert!(dropped == 0 && all == log_of(&opened)[begin..], "{dropped} {}", all.len());
+    let rest = client.notes("attach_output").len();
+    assert_eq!(client.notes("attach_ended").len(), 1);
+    assert_eq!(client.notes("attach_output").len(), rest, "nothing after its end");
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
+///   sends the last 64 KiB from a line start, then what comes
+#[test]
+fn the_answer_comes_before_the_output_and_the_output_before_the_end() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("echo out; sleep 0.5; echo more; kill -9 $$"));
+    let (mut client, _) = attached(&execd, session);
+    client.note("attach_ended", |note| note["signal"] == "SIGKILL");
+    let kinds: Vec<String> = client
+        .seen
+        .iter()
+        .map(|(_, line)| line.get("method").map_or("reply".into(), |m| m.to_string()))
+        .filter(|kind| kind != "\"session_exited\"")
+        .collect();
+    assert_eq!(kinds[0], "reply");
+    assert_eq!(kinds.last().map(String::as_str), Some("\"attach_ended\""));
+    assert_eq!(shown(&client.notes("attach_output")).1, b"out\nmore\n");
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
+///   sends the last 64 KiB from a line start, then what comes
+#[test]
+fn an_output_without_lines_is_replayed_all_the_same() {
+    let mut execd = Execd::start();
+    let opened = execd.open("head -c 200000 /dev/zero | tr '\\0' x; exec sleep 1000");
+    eventually("all is written", || log_of(&opened).len() == 200_000);
+    let (mut client, _) = attached(&execd, session_of(&opened));
+    client.note("attach_output", |_| true);
+    let (begin, replay, _) = shown(&client.notes("attach_output"));
+    assert_eq!((begin, replay.len()), (200_000 - REPLAY as u64, REPLAY));
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: Attached clients are told the
+///   session's end, after its output
+#[test]
+fn a_session_that_has_ended_is_shown_with_its_end() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("sleep 0.4; echo late; exit 9"));
+    execd.until_listed_exited(session);
+    let (mut client, answer) = attached(&execd, session);
+    assert_eq!(answer["running"], false);
+    assert_eq!(client.note("attach_ended", |_| true)["exit_code"], 9);
+    assert_eq!(shown(&client.notes("attach_output")).1, b"late\n");
+    // Attaching takes nothing from whoever is to be told.
+    let poll = execd.poll_now(session);
+    assert_eq!((output(&poll), &poll["exit_code"]), ("late\n", &json!(9)));
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
+///   sends the last 64 KiB from a line start, then what comes
+#[test]
+fn both_streams_of_a_job_are_shown() {
+    let mut execd = Execd::start();
+    let params = json!({"command": "echo out; echo err >&2; sleep 1000", "yieldMs": 1000});
+    let job = execd.result("bash_stream", params);
+    let session = job["sessionId"].as_u64().expect("it runs");
+    let (mut client, _) = attached(&execd, session);
+    until_shown(&mut client, "out\n");
+    until_shown(&mut client, "err\n");
+}
+
+#[test]
+fn attaching_again_begins_anew_and_from_begins_where_it_is_asked_to() {
+    let mut execd = Execd::start();
+    let opened = execd.open("echo one; echo two; exec cat");
+    let session = session_of(&opened);
+    until_logged(&opened, "two\n");
+    let (mut client, _) = attached(&execd, session);
+    client.note("attach_output", |_| true);
+    client.result("attach_session", json!({"session_id": session}));
+    let notes = client.notes("attach_output");
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert_eq!(notes[0], notes[1]);
+    let again = client.result("attach_session", json!({"session_id": session, "from": 4}));
+    assert_eq!(again["attached"], 1);
+    let notes = client.notes("attach_output");
+    assert_eq!((data_of(&notes[2]), &notes[2]["offset"]), (b"two\n".to_vec(), &json!(4)));
+    // From the end: only what comes.
+    client.result("attach_session", json!({"session_id": session, "from": 1_000_000}));
+    type_into(&mut client, session, b"three\n");
+    until_shown(&mut client, "three\n");
+    let notes = client.notes("attach_output");
+    assert_eq!((notes.len(), &notes[3]["offset"]), (4, &json!(8)));
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: A slow attached client loses
+///   output with a visible gap, never slows the session
+#[test]
+fn a_slow_client_loses_output_with_a_gap_and_slows_nobody() {
+    const BYTES: usize = 30_000_000;
+    let mut execd = Execd::start();
+    let cmd = format!("read line; head -c {BYTES} /dev/zero | tr '\\0' x; echo; echo the end");
+    let session = session_of(&execd.open(&cmd));
+    let mut slow = connect(&execd.socket());
+    let (mut quick, _) = attached(&execd, session);
+    let request = json!({"id": 1, "method": "attach_session", "params": {"session_id": session}});
+    std::io::Write::write_all(&mut slow, format!("{request}\n").as_bytes()).expect("sent");
+    let input = json!({"session_id": session, "chars": "\n", "yield_time_ms": 30_000});
+    let done = execd.write(input);
+    assert_eq!(done["exit_code"], 0, "it ran to its end although somebody did not read");
+    let total = done["output_bytes_total"].as_u64().expect("a number");
+    assert!(execd.rss_kib() < 30 * 1024, "{} KiB", execd.rss_kib());
+    // Then it reads: what is there, how much is not, the last of it, the end.
+    let mut lines = BufReader::new(slow).lines().map(|line| line.expect("a line"));
+    let mut notes = Vec::new();
+    for line in lines.by_ref() {
+        let line: Value = serde_json::from_str(&line).expect("JSON");
+        match line["method"].as_str() {
+            Some("attach_output") => notes.push(line["params"].clone()),
+            Some("attach_ended") => break,
+            _ => {}
+        }
+    }
+    let (begin, data, dropped) = shown(&notes);
+    assert_eq!(begin + data.len() as u64 + dropped, total);
+    assert!(dropped > BYTES as u64 / 2, "{dropped} of {total}");
+    assert!(data.ends_with(b"x\nthe end\n"));
+    quick.note("attach_ended", |_| true);
+    let (_, data, dropped) = shown(&quick.notes("attach_output"));
+    assert_eq!(data.len() as u64 + dropped, total, "the other one's account is right too");
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: A slow attached client loses
+///   output with a visible gap, never slows the session
+#[test]
+fn a_gap_is_told_when_there_is_room_again_although_nothing_comes() {
+    let mut execd = Execd::start();
+    let cmd = "read line; head -c 5000000 /dev/zero | tr '\\0' x; echo 'the end'; exec cat";
+    let opened = execd.open(cmd);
+    let session = session_of(&opened);
+    let mut slow = connect(&execd.socket());
+    let request = json!({"id": 1, "method": "attach_session", "params": {"session_id": session}});
+    std::io::Write::write_all(&mut slow, format!("{request}\n").as_bytes()).expect("sent");
+    execd.write(json!({"session_id": session, "chars": "\n"}));
+    until_logged(&opened, "the end");
+    execd.ping();
+    let (mut data, mut buffer, mut lines) = (Vec::new(), vec![0; 65_536], Vec::new());
+    while !data.ends_with(b"the end\n") {
+        let read = slow.read(&mut buffer).expect("connected");
+        assert!(read > 0, "hung up on");
+        lines.extend_from_slice(&buffer[..read]);
+        while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
+            let line: Value = serde_json::from_slice(&lines[..end]).expect("JSON");
+            lines.drain(..=end);
+            if line["method"] == "attach_output" {
+                data = data_of(&line["params"]);
+            }
+        }
+    }
+}
+
+// ---- Input ------------------------------------------------------------------------------
+
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_input goes straight to the
+///   PTY: no escapes, no log of keys
+#[test]
+fn input_goes_to_a_terminal_as_it_is_and_is_kept_nowhere() {
+    let mut execd = Execd::start();
+    let cmd = "stty raw -echo; echo ready; dd bs=1 count=9 2>/dev/null | od -An -tx1; sleep 1000";
+    let opened = execd.open_with(cmd, json!({"tty": true}));
+    let session = session_of(&opened);
+    until_logged(&opened, "ready");
+    let (mut client, answer) = attached(&execd, session);
+    assert_eq!(answer["tty"], true);
+    // Escapes that write_stdin would decode, keys that mean something, bytes that are no UTF-8.
+    type_into(&mut client, session, b"\\n\\x\x03\x04\x1c\xff\x00");
+    until_logged(&opened, "5c 6e 5c 78 03 04 1c ff 00");
+    let log = log_of(&opened);
+    assert!(!contains(&log, b"\\n") && !contains(&log, b"\xff"), "what was typed is not logged");
+    let opened = execd.open_with("echo up; exec cat >/dev/null", json!({"tty": true}));
+    type_into(&mut client, session_of(&opened), b"x\x03");
+    eventually("Ctrl-C ends it", || {
+        execd.listed(session_of(&opened)).is_none_or(|row| row["running"] == false)
+    });
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_input goes to the stdin of
+///   a session on pipes
+#[test]
+fn input_and_its_end_go_to_the_stdin_of_a_session_on_pipes() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("cat; echo over"));
+    let (mut client, _) = attached(&execd, session);
+    type_into(&mut client, session, b"a\\nb\n");
+    until_shown(&mut client, "a\\nb\n");
+    let params = json!({"session_id": session, "data_b64": b64(b"last"), "eof": true});
+    client.result("attach_input", params.clone());
+    client.note("attach_ended", |note| note["exit_code"] == 0);
+    assert_eq!(shown(&client.notes("attach_output")).1, b"a\\nb\nlastover\n");
+    let error = client.error("attach_input", params);
+    assert_eq!(error["data"]["reason"], "session_exited", "{error}");
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: What does not fit is refused with
+///   a reason; what was typed is repeated in no error
+#[test]
+fn what_does_not_fit_is_refused_with_a_reason() {
+    let mut execd = Execd::start();
+    let tty = session_of(&execd.open_with("exec cat", json!({"tty": true})));
+    let silent = session_of(&execd.open_with("exec sleep 1000", json!({"stdin": "null"})));
+    let deaf = session_of(&execd.open("exec sleep 1000"));
+    for method in ["attach_session", "attach_input"] {
+        let params = json!({"session_id": 99, "data_b64": ""});
+        let params = if method == "attach_input" { params } else { json!({"session_id": 99}) };
+        let message = execd.failed(method, params, "unknown_session");
+        assert_eq!(message, "unknown session_id: 99");
+    }
+    let answer = execd.result("detach_session", json!({"session_id": 99}));
+    assert_eq!(answer, json!({"session_id": 99, "detached": false}));
+    let message = execd.refused("attach_session", json!({"session_id": tty, "cols": 80}), "rows");
+    assert!(message.contains("cols without rows"), "{message}");
+    let bad = json!({"session_id": tty, "data_b64": "secret!"});
+    let message = execd.refused("attach_input", bad, "data_b64");
+    assert!(!message.contains("secret"), "what was typed is repeated nowhere: {message}");
+    let eof = json!({"session_id": tty, "data_b64": "", "eof": true});
+    let message = execd.refused("attach_input", eof, "eof");
+    assert!(message.contains("Ctrl-D"), "{message}");
+    let params = json!({"session_id": silent, "data_b64": b64(b"x")});
+    execd.failed("attach_input", params, "stdin_closed");
+    let much = b64(&[b'x'; 200_000]);
+    let params = json!({"session_id": deaf, "data_b64": much});
+    execd.result("attach_input", params.clone());
+    execd.failed("attach_input", params, "stdin_backlog_full");
+}
+
+// ---- Sizes and ends ---------------------------------------------------------------------
+
+/// A program that tells its terminal's size after each change. bash loses a signal that comes while
+/// the trap of the one before runs, so the trap only notes it, and the size is asked for behind
+/// that: the last size is always told.
+fn told_of_sizes(execd: &mut Execd) -> (u64, Value) {
+    let cmd = "trap changed=1 WINCH; echo up; while :; do sleep 0.05; \
+               if [ -n \"$changed\" ]; then changed=; echo now $(stty size); fi; done";
+    let opened = execd.open_with(cmd, json!({"tty": true}));
+    until_logged(&opened, "up");
+    (session_of(&opened), opened)
+}
+
+fn size_from_outside(opened: &Value) -> (String, String) {
+    let terminal = std::fs::File::open(format!("/proc/{}/fd/0", pid_of(opened)));
+    let settings = crate::common::terminal_settings(&terminal.expect("its terminal"));
+    let number = |name: &str| {
+        let at = settings.iter().position(|word| word == name).expect("stty tells it");
+        settings[at + 1].trim_end_matches(';').to_owned()
+    };
+    (number("columns"), number("rows"))
+}
+
+fn until_size(opened: &Value, cols: u16, rows: u16) {
+    eventually(&format!("the size is {cols}x{rows}"), || {
+        size_from_outside(opened) == (cols.to_string(), rows.to_string())
+    });
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: The newest attached size wins,
+///   the former one returns at detach or when the client ends
+#[test]
+fn the_newest_size_wins_and_the_former_one_returns() {
+    let mut execd = Execd::start();
+    let (session, opened) = told_of_sizes(&mut execd);
+    until_size(&opened, 120, 30);
+    let (mut one, mut two) = (Wire::connect(&execd.socket()), Wire::connect(&execd.socket()));
+    let size = |cols: u16, rows: u16| json!({"session_id": session, "cols": cols, "rows": rows});
+    one.result("attach_session", size(100, 40));
+    until_size(&opened, 100, 40);
+    until_logged(&opened, "now 40 100");
+    two.result("attach_session", size(70, 20));
+    until_size(&opened, 70, 20);
+    // Whoever says its size last is the newest.
+    assert_eq!(one.result("resize_session", size(101, 41)), size(101, 41));
+    until_size(&opened, 101, 41);
+    // Somebody who is not attached has no say until all are gone.
+    let mut later = size(90, 25);
+    later["when_detached"] = json!(true);
+    assert_eq!(execd.result("resize_session", size(90, 25)), later);
+    until_size(&opened, 101, 41);
+    let detached = one.result("detach_session", json!({"session_id": session}));
+    assert_eq!(detached, json!({"session_id": session, "detached": true}));
+    until_size(&opened, 70, 20);
+    // A client that is gone is detached.
+    drop(two);
+    until_size(&opened, 90, 25);
+    assert_eq!(execd.result("resize_session", size(91, 26)), size(91, 26));
+    until_size(&opened, 91, 26);
+    // Sizes are clamped as those of resize_session.
+    one.result("attach_session", size(1, 9_999));
+    until_size(&opened, 20, 300);
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: A size jiggle has a full-screen
+///   program redraw
+#[test]
+fn a_program_draws_its_screen_anew_for_who_attaches() {
+    let mut execd = Execd::start();
+    let (session, opened) = told_of_sizes(&mut execd);
+    let mut client = Wire::connect(&execd.socket());
+    // It is told of another size and then of its own again, if the size is the same as before.
+    let params = json!({"session_id": session, "cols": 120, "rows": 30});
+    client.result("attach_session", params);
+    // A busy machine may let it look only when the size is its own again.
+    until_logged(&opened, "now 30 120");
+    until_size(&opened, 120, 30);
+    // Without a size too.
+    let before = log_of(&opened).len();
+    client.result("attach_session", json!({"session_id": session}));
+    eventually("it is told", || contains(&log_of(&opened)[before..], b"now 30 120"));
+    until_size(&opened, 120, 30);
+    // Not where nobody asks for it. What a program tells of a new size comes behind all before it.
+    client.result("resize_session", json!({"session_id": session, "cols": 78, "rows": 34}));
+    until_logged(&opened, "now 34 78");
+    let before = log_of(&opened).len();
+    let params = json!({"session_id": session, "cols": 78, "rows": 34, "redraw": false});
+    client.result("attach_session", params);
+    client.result("resize_session", json!({"session_id": session, "cols": 77, "rows": 36}));
+    eventually("it is told of this one", || contains(&log_of(&opened)[before..], b"now 36 77"));
+    assert!(!contains(&log_of(&opened)[before..], b"now 33"));
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: detach_session ends the output;
+///   the session goes on
+#[test]
+fn who_detaches_is_sent_nothing_more_and_the_session_goes_on() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("echo up; exec cat"));
+    let (mut client, _) = attached(&execd, session);
+    until_shown(&mut client, "up");
+    client.result("detach_session", json!({"session_id": session}));
+    let echoed = execd.write(json!({"session_id": session, "chars": "x\n"}));
+    assert!(output(&echoed).ends_with("x\n"));
+    assert_eq!(client.notes("attach_output").len(), 1);
+    let again = client.result("detach_session", json!({"session_id": session}));
+    assert_eq!(again["detached"], false);
+    // stdin's client may attach too.
+    execd.result("attach_session", json!({"session_id": session}));
+    let note = execd.notification("attach_output", |_| true);
+    assert_eq!(data_of(&note), b"up\nx\n");
+    assert_absent(&note, &["dropped_bytes"]);
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: A session that somebody is
+///   attached to is not evicted
+#[test]
+fn a_session_that_somebody_watches_is_not_evicted() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let watched = session_of(&execd.open("exec sleep 1000"));
+    let (mut client, _) = attached(&execd, watched);
+    client.result("ping", json!({}));
+    let others: Vec<u64> = (0..3).map(|_| session_of(&execd.open("exec sleep 1000"))).collect();
+    assert!(execd.listed(watched).is_some());
+    assert!(execd.listed(others[0]).is_none());
+}
+
+/// rule: attach.md, attach_session, attach_input, detach_session: Only one attached terminal
+///   answers the program's questions, and those of the past none
+#[test]
+fn only_one_terminal_is_to_answer_a_programs_questions() {
+    let mut execd = Execd::start();
+    let cmd = "stty raw -echo; printf 'past\\033[6n'; read -n1 key; printf 'now\\033[6n'; exec cat";
+    let opened = execd.open_with(cmd, json!({"tty": true}));
+    let session = session_of(&opened);
+    until_logged(&opened, "past");
+    let ((mut one, _), (mut two, _)) = (attached(&execd, session), attached(&execd, session));
+    until_shown(&mut one, "past");
+    until_shown(&mut two, "past");
+    type_into(&mut one, session, b"k");
+    until_shown(&mut one, "now");
+    until_shown(&mut two, "now");
+    let answers = |client: &mut Wire, text: &str| {
+        let notes = client.notes("attach_output");
+        let of_it = |note: &&Value| contains(&data_of(note), text.as_bytes());
+        notes.iter().find(of_it).expect("it was shown").get("answer").cloned()
+    };
+    assert_eq!(answers(&mut one, "past"), Some(json!(false)), "of the past: nobody");
+    assert_eq!(answers(&mut two, "past"), Some(json!(false)));
+    assert_eq!(answers(&mut one, "now"), Some(json!(false)));
+    assert_eq!(answers(&mut two, "now"), None, "the one who attached last");
+}

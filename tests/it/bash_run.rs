@@ -1,0 +1,660 @@
+//! bash in the foreground: pi's texts for every way to end, what a command gets, timeouts, being
+//! cancelled, progress, limits (bash.md, The command).
+
+use crate::common::*;
+use crate::window_help::*;
+use serde_json::{Value, json};
+
+/// The lines `1` to `last`, each with a newline.
+fn numbers(first: u64, last: u64) -> String {
+    (first..=last).map(|i| format!("{i}\n")).collect()
+}
+
+// ---- pi's texts -------------------------------------------------------------------------
+
+/// rule: bash.md, bash and tmux: pi's texts, case by case: success, empty output, exit 3, timeout,
+///   3,000 lines, 90 KB, a 70 KB line, streamed lines, stderr mixed in, a signal, stdin
+/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
+///   log; counts of the whole output
+/// rule: bash.md, bash and tmux: Timeout and kill: an error, all of it is ended
+#[test]
+fn every_end_has_the_text_of_pis_bash() {
+    let mut execd = Execd::start();
+    let wide: String = (395..=900).map(|i| format!("{i:0100}\n")).collect();
+    let kill = json!({"timeout": 2, "timeoutAction": "kill"});
+    // The texts are those that pi 1.5.2 wrote for these commands; LOG stands for the log's path.
+    let table: Vec<(&str, Value, &str, String)> = vec![
+        ("echo hi", json!({}), "completed", "hi\n".into()),
+        ("printf hi", json!({}), "completed", "hi".into()),
+        ("true", json!({}), "completed", "(no output)".into()),
+        ("exit 1", json!({}), "failed", "(no output)\n\nCommand exited with code 1".into()),
+        (
+            "echo oops >&2; exit 3",
+            json!({}),
+            "failed",
+            "oops\n\n\nCommand exited with code 3".into(),
+        ),
+        (
+            "echo before; sleep 30",
+            kill.clone(),
+            "timed_out",
+            "before\n\n\nCommand timed out after 2 seconds".into(),
+        ),
+        (
+            "sleep 30",
+            json!({"timeout": 1, "timeoutAction": "kill"}),
+            "timed_out",
+            "Command timed out after 1 seconds".into(),
+        ),
+        (
+            "for i in 1 2 3; do echo line $i; sleep 0.05; done",
+            json!({}),
+            "completed",
+            "line 1\nline 2\nline 3\n".into(),
+        ),
+        ("echo out; echo err >&2; echo out", json!({}), "completed", "out\nerr\nout\n".into()),
+        ("kill -9 $$", json!({}), "failed", "(no output)\n\nCommand exited with code 137".into()),
+        (
+            "echo x; kill -TERM $$",
+            json!({}),
+            "failed",
+            "x\n\n\nCommand exited with code 143".into(),
+        ),
+        ("cat; echo read nothing", json!({}), "completed", "read nothing\n".into()),
+        ("seq 1 2000", json!({}), "completed", numbers(1, 2000)),
+        (
+            "seq 1 3000",
+            json!({}),
+            "completed",
+            format!("{}\n[Showing lines 1001-3000 of 3000. Full output: LOG]", numbers(1001, 3000)),
+        ),
+        (
+            "seq 1 3000; exit 3",
+            json!({}),
+            "failed",
+            format!(
+                "{}\n[Showing lines 1001-3000 of 3000. Full output: LOG]\n\nCommand exited with code 3",
+                numbers(1001, 3000)
+            ),
+        ),
+        (
+            "for i in $(seq 1 900); do printf '%0100d\\n' $i; done",
+            json!({}),
+            "completed",
+            format!("{wide}\n[Showing lines 395-900 of 900 (50.0KB limit). Full output: LOG]"),
+        ),
+        (
+            "head -c 70000 /dev/zero | tr '\\0' x",
+            json!({}),
+            "completed",
+            format!(
+                "{}\n\n[Showing last 50.0KB of line 1 (line is 68.4KB). Full output: LOG]",
+                "x".repeat(51_200)
+            ),
+        ),
+        (
+            "seq 1 3000; sleep 30",
+            kill,
+            "timed_out",
+            format!(
+                "{}\n[Showing lines 1001-3000 of 3000. Full output: LOG]\n\nCommand timed out after 2 \
+             seconds",
+                numbers(1001, 3000)
+            ),
+        ),
+    ];
+    for (command, more, status, expected) in table {
+        let result = bash_with(&mut execd, command, more);
+        assert_eq!(result["status"], status, "{command}");
+        assert_eq!(
+            crate::common::settled_text(text(&result)).replace(&log(&result), "LOG"),
+            expected,
+            "{command}"
+        );
+        assert_eq!(result["is_error"], status != "completed", "{command}");
+    }
+}
+
+/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
+///   log; counts of the whole output
+#[test]
+fn the_counts_hold_for_output_that_memory_no_longer_has() {
+    let mut execd = Execd::start();
+    let result = bash(&mut execd, "seq 1 500000");
+    let notice =
+        format!("\n\n[Showing lines 498001-500000 of 500000. Full output: {}]", log(&result));
+    assert!(text(&result).ends_with(&notice), "{}", &text(&result)[text(&result).len() - 200..]);
+    let cut = &result["truncation"];
+    assert_eq!((&cut["totalLines"], &cut["outputLines"]), (&json!(500_000), &json!(2_000)));
+    assert_eq!((&cut["totalBytes"], &cut["truncatedBy"]), (&json!(3_388_895), &json!("lines")));
+    assert_eq!(std::fs::read(log(&result)).expect("the log").len(), 3_388_895);
+    let result = bash(&mut execd, "echo first; head -c 900000 /dev/zero | tr '\\0' x; echo");
+    assert!(text(&result).contains("[Showing last 50.0KB of line 2 (line is 878.9KB)."));
+}
+
+/// rule: bash.md, bash and tmux: Wire results of bash: these fields, absent where they do not apply
+#[test]
+fn results_have_their_fields_and_no_others() {
+    let mut execd = Execd::start();
+    let fields = [
+        "status",
+        "window",
+        "name",
+        "exit_code",
+        "output",
+        "log_path",
+        "wall_time_seconds",
+        "text",
+        "is_error",
+    ];
+    let result = bash(&mut execd, "echo hi");
+    assert_fields(&result, &fields);
+    assert_eq!((&result["window"], &result["name"]), (&json!("@1"), &json!("echo")));
+    assert_eq!((&result["exit_code"], &result["output"]), (&json!(0), &json!("hi\n")));
+    let result = bash(&mut execd, "kill -9 $$");
+    assert_absent(&result, &["exit_code"]);
+    assert_eq!(result["signal"], "SIGKILL");
+    let result = bash(&mut execd, "seq 1 3000; exit 7");
+    assert_eq!(result["exit_code"], 7);
+    let cut = json!({"truncated": true, "truncatedBy": "lines", "totalLines": 3000,
+        "totalBytes": 13893, "outputLines": 2000, "outputBytes": 9999, "lastLinePartial": false,
+        "maxLines": 2000, "maxBytes": 51200});
+    assert_eq!(result["truncation"], cut);
+    assert_eq!(result["output"], numbers(1001, 3000).trim_end());
+}
+
+/// rule: bash.md, bash and tmux: No ANSI garbage; the log has every byte
+#[test]
+fn text_is_clean_and_the_log_has_every_byte() {
+    let mut execd = Execd::start();
+    let raw = "\\033[31mred\\033[0m\\r\\n10%%\\r20%%\\n\\377\\n";
+    let result = bash(&mut execd, &format!("printf '{raw}'"));
+    assert_eq!(text(&result), "red\n20%\n\u{fffd}\n");
+    let logged = std::fs::read(log(&result)).expect("the log");
+    assert_eq!(logged, b"\x1b[31mred\x1b[0m\r\n10%\r20%\n\xff\n");
+    let result = bash(&mut execd, "printf 'x\\303'");
+    assert_eq!(text(&result), "x\u{fffd}", "what stays unfinished is said");
+}
+
+/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
+///   log; counts of the whole output
+#[test]
+fn without_logs_the_notice_names_none() {
+    let mut execd = Execd::with(&["--no-log"], &[]);
+    let result = bash(&mut execd, "seq 1 3000");
+    assert!(text(&result).ends_with("\n\n[Showing lines 1001-3000 of 3000]"));
+    assert_absent(&result, &["log_path"]);
+    let always = json!({"alwaysShowOutputFilePath": true});
+    assert_eq!(text(&within(&mut execd, "echo hi", always)), "hi\n");
+}
+
+#[test]
+fn trouble_with_the_log_is_told_beside_the_text() {
+    let mut execd = Execd::with(&["--log-max-bytes", "100"], &[]);
+    let result = bash(&mut execd, "seq 1 100");
+    assert_eq!((text(&result), &result["log_truncated"]), (numbers(1, 100).as_str(), &json!(true)));
+    bash(&mut execd, "echo hi");
+    std::fs::remove_dir_all(execd.log_dir()).expect("it was there");
+    // Nothing that execd may take for its directory, or make in its place.
+    std::fs::write(execd.log_dir(), "a file").expect("ours");
+    let result = bash(&mut execd, "seq 1 3000");
+    assert!(text(&result).ends_with("\n\n[Showing lines 1001-3000 of 3000]"), "{result}");
+    assert_absent(&result, &["log_path"]);
+    let failure = result["failure_message"].as_str().expect("a reason");
+    assert!(failure.contains("ENOENT"), "{failure}");
+    assert_eq!((&result["log_complete"], &result["status"]), (&json!(false), &json!("completed")));
+}
+
+// ---- What cannot start ------------------------------------------------------------------
+
+/// rule: bash.md, bash and tmux: A command that cannot start is a result that says why
+#[test]
+fn what_cannot_start_is_a_result_that_says_why() {
+    let mut execd = Execd::start();
+    let result = within(&mut execd, "echo hi", json!({"cwd": "/no/such"}));
+    assert_fields(
+        &result,
+        &["status", "name", "exit_code", "output", "wall_time_seconds", "text", "is_error"],
+    );
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(-1)));
+    let gone = "Working directory does not exist: /no/such\nCannot execute bash commands.";
+    assert_eq!(refusal(&result), gone);
+    let result = within(&mut execd, "echo hi", json!({"shellPath": "nosuchshell"}));
+    assert_eq!(refusal(&result), "spawn nosuchshell: ENOENT: No such file or directory");
+    let file = execd.file("plain");
+    std::fs::write(&file, "").expect("a file");
+    let result = within(&mut execd, "echo hi", json!({"cwd": file}));
+    assert!(refusal(&result).contains("ENOTDIR"), "{result}");
+    let long = bash(&mut execd, &format!("echo {}", "x".repeat(200_000)));
+    assert!(refusal(&long).contains("E2BIG"), "{}", &text(&long)[..100]);
+    assert!(listed(&mut execd).is_empty());
+}
+
+// ---- What a command gets ----------------------------------------------------------------
+
+/// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
+#[test]
+fn stdin_is_dev_null_and_both_streams_are_one_pipe() {
+    let mut execd = Execd::start();
+    let result = bash(&mut execd, "readlink /proc/$$/fd/0; readlink /proc/$$/fd/1 /proc/$$/fd/2");
+    let lines: Vec<&str> = text(&result).lines().collect();
+    assert_eq!(lines[0], "/dev/null");
+    assert!(lines[1].starts_with("pipe:[") && lines[1] == lines[2], "{lines:?}");
+    let result = bash(&mut execd, "tty; [ -t 1 ] || echo no terminal");
+    assert_eq!(text(&result), "not a tty\nno terminal\n");
+}
+
+/// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
+///   clean text
+/// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
+#[test]
+fn a_terminal_is_given_where_it_is_asked_for() {
+    let mut execd = Execd::start();
+    let result = within(&mut execd, "tty && stty size && echo $TERM", json!({"tty": true}));
+    let lines: Vec<&str> = text(&result).lines().collect();
+    assert!(lines[0].starts_with("/dev/pts/"), "{lines:?}");
+    assert_eq!(lines[1..], ["30 120", "xterm-256color"]);
+    for (given, context, has) in [
+        (json!({}), json!({}), "no"),
+        (json!({"tty": true}), json!({}), "yes"),
+        (json!({"tty": true}), json!({"tty": false}), "yes"),
+        (json!({"tty": false}), json!({"tty": true}), "no"),
+    ] {
+        let more = merged(given, json!({"context": context}));
+        let result = bash_with(&mut execd, "test -t 0 && echo yes || echo no", more.clone());
+        assert_eq!(text(&result).trim(), has, "the call beats the context: {more}");
+    }
+    execd.refused("bash", json!({"command": "x", "tty": "yes"}), "tty");
+}
+
+/// rule: bash.md, bash and tmux: cwd, env (null unsets), shellPath, shellCommandPrefix
+#[test]
+fn directory_environment_shell_and_prefix_are_the_contexts() {
+    let mut execd = Execd::with(&[], &[("GONE", "x"), ("KEPT", "y")]);
+    std::fs::create_dir(execd.file("sub")).expect("a directory");
+    for (command, context, expected) in [
+        ("pwd", json!({"cwd": "sub"}), format!("{}\n", execd.file("sub").display())),
+        ("pwd", json!({"cwd": "/"}), "/\n".to_owned()),
+        (
+            "echo $KEPT,$NEW,${GONE-unset}",
+            json!({"env": {"NEW": "z", "GONE": null}}),
+            "y,z,unset\n".to_owned(),
+        ),
+        ("echo $0", json!({"shellPath": "/bin/sh"}), "/bin/sh\n".to_owned()),
+        (
+            "hello world",
+            json!({"shellCommandPrefix": "hello() { echo \"<$1>\"; }"}),
+            "<world>\n".to_owned(),
+        ),
+    ] {
+        let result = within(&mut execd, command, context.clone());
+        assert_eq!(text(&result), expected, "{command} {context}");
+        let first = command.split(' ').next().expect("a word");
+        assert_eq!(result["name"], first, "no text shows the prefix");
+    }
+}
+
+// ---- Time -------------------------------------------------------------------------------
+
+/// rule: bash.md, bash and tmux: Timeout and kill: an error, all of it is ended
+/// rule: bash.md, bash and tmux: Nothing is left untracked
+#[test]
+fn a_timeout_that_kills_takes_all_of_it() {
+    let mut execd = Execd::start();
+    let command = "trap '' TERM; sleep 300 & (sleep 300; true) & echo up; wait; sleep 300";
+    let result = bash_with(&mut execd, command, json!({"timeout": 0.4, "timeoutAction": "kill"}));
+    assert_eq!(text(&result), "up\n\n\nCommand timed out after 0.4 seconds");
+    assert_eq!(result["signal"], "SIGKILL");
+    execd.until_no_session_process();
+    assert!(listed(&mut execd).is_empty());
+}
+
+/// rule: bash.md, bash and tmux: timeout: default 30, at most 60, both configurable
+/// rule: bash.md, bash and tmux: `timeout: 0` and negative ones are refused with what is allowed
+/// rule: bash.md, bash and tmux: Every field of a context changes what it should
+#[test]
+fn timeouts_are_the_contexts_and_capped() {
+    let mut execd = Execd::start();
+    for (timeout, context, seconds) in [
+        (json!(null), json!({"defaultTimeoutSeconds": 0.3}), "0.3"),
+        (json!(600), json!({"maxTimeoutSeconds": 0.4}), "0.4"),
+        (json!(0.000_1), json!({}), "0.1"),
+        (json!(0.25), json!({"defaultTimeoutSeconds": 30}), "0.25"),
+    ] {
+        let mut params = json!({"command": "sleep 30", "timeoutAction": "kill"});
+        params["context"] = context;
+        if !timeout.is_null() {
+            params["timeout"] = timeout;
+        }
+        let result = execd.result("bash", params.clone());
+        let expected = format!("Command timed out after {seconds} seconds");
+        assert_eq!(text(&result), expected, "{params}");
+    }
+    for timeout in [json!(0), json!(-3.5)] {
+        for (context, least, most) in [
+            (json!({}), 30, 60),
+            (json!({"defaultTimeoutSeconds": 5, "maxTimeoutSeconds": 9}), 5, 9),
+        ] {
+            let params = json!({"command": "x", "timeout": timeout, "context": context});
+            let allowed = format!(
+                "Invalid timeout: must be more than 0 seconds (more than {most} counts as {most}); \
+                 without one it is {least}"
+            );
+            assert_eq!(execd.refused("bash", params, "timeout"), allowed);
+        }
+    }
+}
+
+/// rule: bash.md, bash and tmux: The shell is gone, background children hold the output: 50 ms
+///   later pi's text and who runs where
+#[test]
+fn a_shell_that_is_gone_answers_although_others_hold_its_output() {
+    let mut execd = Execd::start();
+    let result = bash(&mut execd, "sleep 300 & echo started");
+    let pid = result["still_running"][0]["pid"].as_i64().expect("a pid");
+    let held = format!("Still running in background window @1: sleep (pid {pid})");
+    let expected = format!("started\n\n\n{held}. Later output: {}", log(&result));
+    assert_eq!(done(&result), expected);
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("completed"), &json!(0)));
+    let result = bash(&mut execd, "(exec sleep 300) & exit 4");
+    let held =
+        "(no output)\n\nCommand exited with code 4\n\nStill running in background window @2: ";
+    assert!(refusal(&result).starts_with(held), "{result}");
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(4)));
+    assert_eq!(listed(&mut execd), ["@1", "@2"]);
+    for window in ["@1", "@2"] {
+        done(&tmux_on(&mut execd, "kill", window, json!({})));
+    }
+    execd.until_no_session_process();
+    assert!(listed(&mut execd).is_empty());
+}
+
+/// rule: bash.md, bash and tmux: The shell is gone: the window lives until its children end, and is
+///   not told twice
+#[test]
+fn a_window_that_others_hold_lives_until_they_end_and_is_not_told_again() {
+    let mut execd = Execd::start();
+    let result = bash(&mut execd, &format!("({}; echo late) & echo up", until_file("go")));
+    assert_eq!(result["output"], "up\n");
+    assert_eq!(listed(&mut execd), ["@1"]);
+    go(&execd, "go");
+    let exit = execd.notification("session_exited", |note| note["session_id"] == 1);
+    assert_eq!(exit["exit_code"], 0);
+    assert!(listed(&mut execd).is_empty());
+    assert!(execd.notified("window_exited").is_empty(), "its reply told the end");
+    assert_eq!(std::fs::read_to_string(log(&result)).expect("the log"), "up\nlate\n");
+}
+
+/// rule: bash.md, bash and tmux: Nothing is left untracked
+#[test]
+fn what_does_not_hold_the_output_holds_up_nothing() {
+    let mut execd = Execd::start();
+    let result = bash(&mut execd, "sleep 300 >/dev/null 2>&1 & echo up");
+    assert_eq!(text(&result), "up\n");
+    let left = execd.peek()["left"].clone();
+    assert_eq!(left[0]["session_id"], 1, "it is tracked all the same: {left}");
+}
+
+// ---- Being cancelled --------------------------------------------------------------------
+
+/// rule: protocol.md, Several clients, cancel in the families: bash and agent_execute answer a
+///   cancel as their documents say
+/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
+#[test]
+fn cancel_ends_the_command_and_all_that_it_started() {
+    let mut execd = Execd::start();
+    for (command, expected) in [
+        ("trap '' TERM INT; sleep 300 & echo up; wait; sleep 300", "up\n\n\nCommand aborted"),
+        ("sleep 300", "Command aborted"),
+    ] {
+        let id = begin(&mut execd, command, json!({"stream": true}));
+        execd.notification("session_started", |_| true);
+        assert!(execd.cancel(id));
+        let result = execd.result_of(id);
+        assert_eq!(refusal(&result), expected);
+        assert_eq!((&result["status"], &result["signal"]), (&json!("aborted"), &json!("SIGKILL")));
+        assert_absent(&result, &["exit_code"]);
+        execd.until_no_session_process();
+    }
+    assert!(execd.notified("window_exited").is_empty());
+}
+
+/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
+#[test]
+fn a_detached_holder_does_not_keep_a_cancelled_command_waiting() {
+    let mut execd = Execd::start();
+    execd.leaves_processes_behind();
+    let file = execd.file("pid");
+    let command = "setsid bash -c 'echo $$ > pid; exec sleep 300' & sleep 300";
+    let id = begin(&mut execd, command, json!({}));
+    eventually("it is detached", || {
+        std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))
+    });
+    assert!(execd.cancel(id));
+    assert_eq!(text(&execd.result_of(id)), "Command aborted");
+    let pid = std::fs::read_to_string(&file).expect("a pid");
+    send_signal(pid.trim().parse().expect("a number"), libc::SIGKILL);
+}
+
+/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
+#[test]
+fn the_end_of_execd_aborts_what_waits() {
+    let mut execd = Execd::start();
+    let id = begin(&mut execd, "echo up; sleep 300", json!({"stream": true}));
+    execd.notification("progress", |_| true);
+    execd.signal(libc::SIGTERM);
+    let result = execd.result_of(id);
+    assert_eq!((&result["status"], text(&result)), (&json!("aborted"), "up\n\n\nCommand aborted"));
+    assert_eq!(execd.wait_exit().code(), Some(128 + libc::SIGTERM));
+    execd.until_no_session_process();
+}
+
+#[test]
+fn the_end_of_input_lets_a_foreground_command_end() {
+    let mut execd = Execd::start();
+    let id = begin(&mut execd, "sleep 0.3; echo done", json!({}));
+    execd.close_stdin();
+    assert_eq!(text(&execd.result_of(id)), "done\n");
+    assert!(execd.wait_exit().success());
+}
+
+// ---- Progress ---------------------------------------------------------------------------
+
+/// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
+///   updateIntervalMs
+#[test]
+fn progress_has_the_text_so_far_and_none_follows_the_reply() {
+    let mut execd = Execd::start();
+    let first = until_file("first");
+    let second = until_file("second");
+    let command = format!("echo one; {first}; printf '\\033[1mtwo\\033[0m\\n'; {second}; exit 3");
+    let id = begin(&mut execd, &command, json!({"stream": true}));
+    let note = execd.notification("progress", |note| note["request_id"] == id);
+    assert_fields_but_log(
+        &note,
+        &["request_id", "session_id", "pid", "tail", "total_bytes", "elapsed_ms", "running"],
+    );
+    assert_eq!((&note["tail"], &note["running"]), (&json!("one\n"), &json!(true)));
+    go(&execd, "first");
+    let note = execd.notification("progress", |note| note["tail"] == "one\ntwo\n");
+    assert_eq!(note["session_id"], 1);
+    go(&execd, "second");
+    execd.result_of(id);
+    let place = execd.reply_position(id);
+    execd.ping();
+    assert!(!execd.any_after(place, |line| line["method"] == "progress"));
+    assert_eq!(execd.told_of("progress", id).len(), 2, "only when output came");
+}
+
+/// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
+///   updateIntervalMs
+#[test]
+fn progress_is_cut_like_the_result_and_comes_only_where_it_was_asked_for() {
+    let mut execd = Execd::start();
+    let more = json!({"stream": true, "context": {"bashContextLines": 2}});
+    let id = begin(&mut execd, &format!("seq 1 9; {}", until_file("go")), more);
+    let note = execd.notification("progress", |note| note["request_id"] == id);
+    assert_eq!(note["tail"], "8\n9");
+    let cut = &note["truncation"];
+    assert_eq!((&cut["totalLines"], &cut["outputLines"]), (&json!(9), &json!(2)));
+    go(&execd, "go");
+    execd.result_of(id);
+    bash(&mut execd, "echo hi; sleep 0.3; echo hi");
+    assert_eq!(execd.notified("progress").len(), 1);
+}
+
+/// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
+///   updateIntervalMs
+#[test]
+fn the_pause_between_progress_is_the_contexts() {
+    let mut execd = Execd::start();
+    let slow = json!({"stream": true, "context": {"updateIntervalMs": 60_000}});
+    let ticks = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done";
+    let id = begin(&mut execd, ticks, slow);
+    execd.result_of(id);
+    assert_eq!(execd.told_of("progress", id).len(), 1, "the first comes at once, no other is due");
+    let fast = json!({"stream": true, "context": {"updateIntervalMs": 50}});
+    let command = format!("echo 1; {}; echo 2; {}", until_file("a"), until_file("b"));
+    let id = begin(&mut execd, &command, fast);
+    for (seen, file) in [("1\n", "a"), ("1\n2\n", "b")] {
+        execd.notification("progress", |note| note["request_id"] == id && note["tail"] == seen);
+        go(&execd, file);
+    }
+    execd.result_of(id);
+}
+
+// ---- Limits -----------------------------------------------------------------------------
+
+/// rule: bash.md, bash and tmux: 64 run at once, with a cap of their own
+#[test]
+fn sixty_four_run_at_once_and_take_no_place_of_others() {
+    let mut execd = Execd::with(&["--max-sessions", "8"], &[]);
+    let opened = execd.open("read x; echo still here");
+    let command = until_file("go");
+    for _ in 0..64 {
+        background(&mut execd, &command);
+    }
+    let message = execd.failed("bash", json!({"command": "true"}), "too_many_sessions");
+    assert!(message.starts_with("64 commands of bash run"), "{message}");
+    assert_eq!(listed(&mut execd).len(), 64);
+    let job = execd.result("bash_stream", json!({"command": "echo job"}));
+    assert_eq!(job["status"], "completed", "other families have their own");
+    execd.open("sleep 300");
+    assert!(execd.input_until(session_of(&opened), "\\n", "still").contains("still here"));
+    go(&execd, "go");
+    execd.notification("window_exited", |_| true);
+    assert_eq!(text(&bash(&mut execd, "echo again")), "again\n");
+}
+
+/// rule: bash.md, bash and tmux: A window's memory is bounded
+#[test]
+fn output_in_memory_is_bounded() {
+    const WINDOWS: u64 = 16;
+    let mut execd = Execd::start();
+    // The most that may be asked for, and more output than that.
+    let context = json!({"maxOutputBytes": 10_000_000, "bashContextLines": 1_000_000});
+    let command = "head -c 4000000 /dev/zero | tr '\\0' x; echo; exec sleep 1000";
+    for _ in 0..WINDOWS {
+        background_with(&mut execd, command, json!({"context": context}));
+    }
+    eventually("all of it was read", || {
+        let info = execd.result("server_info", json!({}));
+        info["counters"]["bytes_read"].as_u64().expect("a number") >= WINDOWS * 4_000_001
+    });
+    for window in 1..=WINDOWS {
+        let more = json!({"context": context, "all": true});
+        let seen = tmux_on(&mut execd, "peek", &format!("@{window}"), more);
+        assert!((262_144..263_000).contains(&text(&seen).len()), "{}", text(&seen).len());
+    }
+    let (peak, limit) = (execd.peak_rss_kib(), (4 + 20) * 1024 + WINDOWS * 23 * 1024 / 10);
+    assert!(peak <= limit, "{peak} KiB at the most, {limit} KiB allowed");
+}
+
+#[test]
+fn a_request_without_an_id_runs_in_the_background() {
+    let mut execd = Execd::start();
+    let params = json!({"command": "echo hi; exit 3"});
+    execd.send_raw(format!("{}\n", json!({"method": "bash", "params": params})).as_bytes());
+    assert_eq!(ended(&mut execd, "@1")["exit_code"], 3);
+}
+
+// ---- Passwords --------------------------------------------------------------------------
+
+/// Asks for a password twice, and prints what it has got.
+const ASKS_TWICE: &str = "read -rsp 'PIN: ' a; echo; read -rsp 'again: ' b; echo; echo \"[$a $b]\"";
+
+/// Starts a command on a terminal whose call is told of passwords.
+fn begin_asking(execd: &mut Execd, command: &str, more: Value) -> u64 {
+    begin(execd, command, merged(json!({"tty": true, "tellPassword": true}), more))
+}
+
+/// Waits until a call is told that a password is asked for; gives the session.
+fn until_asked(execd: &mut Execd, request: u64) -> u64 {
+    let asked = execd.notification("password_asked", |note| note["request_id"] == request);
+    assert_fields(&asked, &["request_id", "session_id"]);
+    let session = asked["session_id"].as_u64().expect("a session");
+    let row = execd.listed(session).expect("it is listed");
+    assert_eq!(row["state"], "waiting_for_password", "{row}");
+    session
+}
+
+fn give_password(execd: &mut Execd, session: u64, typed: &str) {
+    use base64::Engine as _;
+    let data = base64::engine::general_purpose::STANDARD.encode(format!("{typed}\r"));
+    let params = json!({"session_id": session, "data_b64": data, "secret": true});
+    execd.result("attach_input", params);
+}
+
+/// A command of bash that asked for a password left the foreground at once, or, where it was
+/// another user's (sudo), when its time was over: nobody could be asked and the call go on.
+/// rule: protocol.md, password_asked: Once for each prompt; the call goes on waiting
+#[test]
+fn a_foreground_command_that_asks_for_a_password_says_so_and_goes_on() {
+    let mut execd = Execd::start();
+    let request = begin_asking(&mut execd, ASKS_TWICE, json!({}));
+    for typed in ["correct-horse", "battery-staple"] {
+        let session = until_asked(&mut execd, request);
+        execd.no_reply_yet(request);
+        give_password(&mut execd, session, typed);
+    }
+    let result = execd.result_of(request);
+    assert_eq!(result["status"], "completed", "{result}");
+    assert_eq!(text(&result), "PIN: \nagain: \n[************* **************]\n");
+    assert_eq!(execd.told_of("password_asked", request).len(), 2, "once for each prompt");
+}
+
+/// rule: protocol.md, cancel: `leave`: a foreground command of `bash` goes on in the background
+#[test]
+fn a_foreground_command_is_left_in_the_background_where_nobody_gives_the_password() {
+    let mut execd = Execd::start();
+    let request = begin_asking(&mut execd, ASKS_TWICE, json!({}));
+    let session = until_asked(&mut execd, request);
+    let reason = "password asked; the person declined";
+    execd.result("cancel", json!({"id": request, "reason": reason, "leave": true}));
+    let result = execd.result_of(request);
+    assert_eq!(result["status"], "background", "{result}");
+    assert_eq!(result["state"], "waiting_for_password", "{result}");
+    let said = text(&result);
+    assert!(said.starts_with(&format!("wait: cancelled ({reason})\nPIN: \n\n")), "{said}");
+    let advice = format!("Still running in background window @{session}. It gets no input here: ");
+    assert!(said.contains(&advice), "{said}");
+    assert_eq!(listed(&mut execd), [format!("@{session}")], "it goes on");
+    for typed in ["one", "two"] {
+        give_password(&mut execd, session, typed);
+    }
+    assert_eq!(ended(&mut execd, &format!("@{session}"))["exit_code"], 0);
+}
+
+/// rule: protocol.md, cancel: `leave`: a foreground command of `bash` goes on in the background
+#[test]
+fn a_command_that_asks_for_nothing_can_be_left_in_the_background_too() {
+    let mut execd = Execd::start();
+    let request = begin(&mut execd, "echo begun; sleep 1000", json!({"stream": true}));
+    execd.notification("progress", |note| note["request_id"] == request);
+    execd.result("cancel", json!({"id": request, "leave": true}));
+    let result = execd.result_of(request);
+    assert_eq!(result["status"], "background", "{result}");
+    let said = text(&result);
+    assert!(said.starts_with("wait: cancelled\nbegun\n"), "{said}");
+    assert!(said.contains("\nStill running in background window @1. Use "), "{said}");
+}

@@ -1,0 +1,260 @@
+//! Memory: what sessions cost when they are idle, full, finished and forgotten, and the most
+//! that execd may ever take (architecture.md, Bounds; performance.md, memory).
+
+use crate::common::data::*;
+use crate::common::outside;
+use crate::common::*;
+use base64::Engine;
+use serde_json::json;
+
+const KIB_PER_MIB: u64 = 1024;
+
+/// The most that execd may take with `sessions` sessions and one client, everything full.
+fn peak_limit_kib(sessions: u64) -> u64 {
+    4 * KIB_PER_MIB + sessions * 23 * KIB_PER_MIB / 10 + 20 * KIB_PER_MIB
+}
+
+fn assert_peak(execd: &Execd, sessions: u64) {
+    let (peak, limit) = (execd.peak_rss_kib(), peak_limit_kib(sessions));
+    assert!(peak <= limit, "{peak} KiB at the most, {limit} KiB allowed");
+    eprintln!("{sessions} sessions: peak {peak} KiB of {limit} KiB");
+}
+
+/// The keeper's process id.
+/// Waits until execd has read that much in all.
+fn until_read(execd: &mut Execd, bytes: u64) {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let info = execd.result("server_info", json!({}));
+        let read = info["counters"]["bytes_read"].as_u64().expect("a number");
+        if read >= bytes {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "only {read} of {bytes} bytes were read");
+    }
+}
+
+/// rule: architecture.md, Bounds: An idle session costs < 8 KiB
+#[test]
+fn sixty_four_idle_terminals_cost_at_most_four_mebibytes() {
+    let mut execd = Execd::start();
+    let start = |execd: &mut Execd| {
+        let params = json!({"cmd": "exec sleep 1000", "tty": true, "yield_time_ms": 250});
+        execd.start_request("exec_command", params)
+    };
+    // What the first session makes is made once.
+    let first = start(&mut execd);
+    execd.result_of(first);
+    let before = execd.rss_kib();
+    let requests: Vec<u64> = (0..63).map(|_| start(&mut execd)).collect();
+    requests.into_iter().for_each(|id| drop(execd.result_of(id)));
+    let grown = execd.rss_kib().saturating_sub(before);
+    assert!(grown <= 4 * KIB_PER_MIB, "{grown} KiB more");
+}
+
+/// rule: architecture.md, Bounds: An idle session costs < 8 KiB
+#[test]
+fn an_idle_session_costs_less_than_eight_kibibytes() {
+    const SESSIONS: usize = 256;
+    let mut execd = Execd::with(&["--max-sessions", "600"], &[]);
+    // What sessions need once for all is not counted: the growth of the second half is.
+    execd.open_all(&["exec sleep 1000"; SESSIONS]);
+    let before = execd.rss_kib();
+    execd.open_all(&["exec sleep 1000"; SESSIONS]);
+    let grown = execd.rss_kib().saturating_sub(before);
+    assert!(grown < 8 * SESSIONS as u64, "{grown} KiB for {SESSIONS} sessions");
+}
+
+/// rule: architecture.md, Bounds: Peak memory for S sessions and C clients ≤ 4 MiB + S × 2.3 MiB +
+///   C × 20 MiB
+#[test]
+fn full_retention_in_every_session_stays_within_the_formula() {
+    const SESSIONS: usize = 64;
+    let mut execd = Execd::start();
+    let cmd = "head -c 3000000 /dev/zero | tr '\\0' x; echo; exec sleep 1000";
+    let sessions = execd.open_all(&[cmd; SESSIONS]);
+    until_read(&mut execd, SESSIONS as u64 * 3_000_001);
+    assert_peak(&execd, SESSIONS as u64);
+    // Reading it all needs room for the texts, one after the other.
+    for session in sessions {
+        let result = execd.poll_now(session);
+        assert!(output(&result).ends_with('x'), "the end of what came is told");
+    }
+    assert_peak(&execd, SESSIONS as u64);
+    assert!(execd.rss_kib() < peak_limit_kib(0), "what was read is given back");
+}
+
+/// rule: architecture.md, Bounds: Peak memory for S sessions and C clients ≤ 4 MiB + S × 2.3 MiB +
+///   C × 20 MiB
+#[test]
+fn many_replies_at_once_stay_within_the_formula() {
+    const SESSIONS: usize = 24;
+    let mut execd = Execd::start();
+    let gates: Vec<Gate> =
+        (0..SESSIONS).map(|at| Gate::new(&execd, &format!("gate-{at}"))).collect();
+    // Control characters in every place: the worst case of clean text, and of JSON.
+    let bytes = Random(8).bytes(1_200_000);
+    let file = write_file(&execd, "random", &bytes[..]);
+    let cmd = |gate: &Gate| format!("cat {}; {}", file.display(), gate.wait());
+    let cmds: Vec<String> = gates.iter().map(cmd).collect();
+    let cmds: Vec<&str> = cmds.iter().map(String::as_str).collect();
+    let sessions = execd.open_all(&cmds);
+    let polls: Vec<u64> = sessions
+        .iter()
+        .map(|session| {
+            let params = json!({"session_id": session, "yield_time_ms": 600_000});
+            execd.start_request("write_stdin", params)
+        })
+        .collect();
+    gates.iter().for_each(Gate::open);
+    for poll in polls {
+        assert_eq!(execd.result_of(poll)["exit_code"], 0);
+    }
+    assert_peak(&execd, SESSIONS as u64);
+}
+
+/// rule: architecture.md, Bounds: Peak memory for S sessions and C clients ≤ 4 MiB + S × 2.3 MiB +
+///   C × 20 MiB
+#[test]
+fn everything_full_at_once_stays_within_the_formula() {
+    const SESSIONS: usize = 64;
+    let mut execd = Execd::with(&["--log-max-bytes", "1000000"], &[]);
+    let gates: Vec<Gate> =
+        (0..SESSIONS).map(|at| Gate::new(&execd, &format!("gate-{at}"))).collect();
+    let cmds: Vec<String> = gates.iter().map(|gate| format!("{}; exec yes", gate.wait())).collect();
+    let cmds: Vec<&str> = cmds.iter().map(String::as_str).collect();
+    let sessions = execd.open_all(&cmds);
+    let input = base64::engine::general_purpose::STANDARD.encode(vec![b'i'; 256 * 1024]);
+    let writes: Vec<u64> = sessions
+        .iter()
+        .map(|session| {
+            let params = json!({"session_id": session, "chars_b64": input});
+            execd.start_request("write_stdin", params)
+        })
+        .collect();
+    writes.into_iter().for_each(|id| drop(execd.result_of(id)));
+    // The log writer stands still: retention, log queue and input backlog fill up.
+    let keeper = execd.keeper();
+    let stopped = Stopped::new(keeper);
+    gates.iter().for_each(Gate::open);
+    until_read(&mut execd, SESSIONS as u64 * 900_000);
+    assert_peak(&execd, SESSIONS as u64);
+    // They all go on when it does.
+    drop(stopped);
+    until_read(&mut execd, SESSIONS as u64 * 4_000_000);
+    assert_peak(&execd, SESSIONS as u64);
+}
+
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
+#[test]
+fn finished_commands_leave_nothing_in_memory() {
+    let mut execd = Execd::start();
+    let run = |execd: &mut Execd, count: usize| {
+        for _ in 0..count {
+            let result = execd.run("head -c 1500000 /dev/zero | tr '\\0' x");
+            std::fs::remove_file(log_path(&result)).expect("the log is ours");
+        }
+    };
+    run(&mut execd, 20);
+    let before = execd.rss_kib();
+    run(&mut execd, 80);
+    let after = execd.rss_kib();
+    assert!(after < before + 2 * KIB_PER_MIB, "{before} KiB, then {after} KiB");
+}
+
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
+#[test]
+fn sessions_that_are_over_but_left_members_behind_hold_no_output() {
+    const SESSIONS: usize = 40;
+    let mut execd = Execd::start();
+    let cmd = "sleep 1000 </dev/null >/dev/null 2>&1 & \
+               until grep -qs sleep /proc/$!/comm; do :; done; head -c 1500000 /dev/zero | tr '\\0' x";
+    let run = |execd: &mut Execd| drop(execd.run(cmd));
+    (0..10).for_each(|_| run(&mut execd));
+    let before = execd.rss_kib();
+    (0..SESSIONS).for_each(|_| run(&mut execd));
+    let grown = execd.rss_kib().saturating_sub(before);
+    // At most 64 KiB for what is finished (architecture.md, Bounds).
+    assert!(grown <= 64 * SESSIONS as u64, "{grown} KiB for {SESSIONS} finished sessions");
+    let list = execd.peek();
+    assert_eq!(list["left"].as_array().map(Vec::len), Some(SESSIONS + 10));
+}
+
+/// rule: protocol.md, Errors: Memory stays bounded while a long line is skipped, whatever its size
+#[test]
+fn a_line_far_over_the_limit_is_skipped_in_bounded_memory() {
+    let mut execd = Execd::start();
+    execd.ping();
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..200 {
+        execd.send_raw(&piece);
+    }
+    execd.send_raw(b"\n");
+    execd.ping();
+    assert_peak(&execd, 0);
+}
+
+// ---- Kernel memory, and the cost of a start ---------------------------------------------
+
+/// The size of the pipe behind a descriptor of another process.
+fn pipe_size(pid: i32, fd: i32) -> i32 {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+    let opened = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(format!("/proc/{pid}/fd/{fd}"))
+        .expect("the process runs");
+    // SAFETY: asks for a number about a descriptor that is open during the call.
+    unsafe { libc::fcntl(opened.as_raw_fd(), libc::F_GETPIPE_SZ) }
+}
+
+/// rule: architecture.md, A session: Pipes are raised to 256 KiB, at most 16 MiB over all of execd,
+///   stdin pipes never
+#[test]
+fn output_pipes_are_raised_up_to_a_total_and_stdin_pipes_never() {
+    const RAISED: i32 = 256 * 1024;
+    const SESSIONS: usize = 70;
+    /// 16 MiB over all of execd.
+    const AT_MOST: usize = 64;
+    let mut execd = Execd::with(&["--max-sessions", "100"], &[]);
+    let start = |execd: &mut Execd| {
+        let params = json!({"cmd": "exec sleep 1000", "yield_time_ms": 250});
+        execd.start_request("exec_command", params)
+    };
+    let requests: Vec<u64> = (0..SESSIONS).map(|_| start(&mut execd)).collect();
+    let opened: Vec<_> = requests.into_iter().map(|id| execd.result_of(id)).collect();
+    let raised = |result: &serde_json::Value| pipe_size(pid_of(result), 1) >= RAISED;
+    let count = opened.iter().filter(|result| raised(result)).count();
+    assert!(count <= AT_MOST, "{count} pipes are raised");
+    // An unprivileged user may have used up its share of the kernel's memory before.
+    assert!(count == AT_MOST || !outside::is_root(), "{count} pipes are raised");
+    assert!(opened.iter().all(|result| pipe_size(pid_of(result), 0) <= 64 * 1024));
+    // What an ended session had is free again.
+    let first = opened.iter().find(|result| raised(result)).map(session_of);
+    if let Some(first) = first {
+        execd.kill(first);
+        let next = start(&mut execd);
+        assert!(raised(&execd.result_of(next)));
+    }
+}
+
+/// rule: architecture.md, Starting a child: A big parent does not make spawning slower
+#[test]
+fn a_child_shares_our_memory_until_its_exec_so_a_big_execd_starts_it_as_fast() {
+    if !outside::can_trace() {
+        return;
+    }
+    let mut execd = Execd::start();
+    execd.ping();
+    let calls = ["-e", "trace=clone,clone3,fork,vfork"];
+    let trace = outside::Trace::attach(execd.pid(), &calls);
+    execd.run("true");
+    execd.run_with("true", json!({"tty": true}));
+    let seen = trace.detach();
+    let clones: Vec<&str> = seen.lines().filter(|line| line.contains("clone")).collect();
+    assert_eq!(clones.len(), 2, "{seen}");
+    for flag in ["CLONE_VM", "CLONE_VFORK", "CLONE_PIDFD"] {
+        assert!(clones.iter().all(|line| line.contains(flag)), "{flag}: {seen}");
+    }
+}

@@ -1,0 +1,544 @@
+//! Fault injection by number: strace lets the Nth call of a kind fail, for N = 1, 2, 3 … until
+//! there is no Nth call any more, and a fixed scenario runs each time (architecture.md,
+//! Starting a child, Resources).
+//!
+//! Whatever fails: each request is answered exactly once, or execd refuses to start with one
+//! line that says why; no descriptor, zombie or process is left; the end is clean.
+
+use crate::common::outside::{
+    Trace, can_trace, comm, countable_fds, fds, helper_of, is_root, limit_files, zombies,
+};
+use crate::common::{Execd, FIRST_ID, Setup, eventually, is_alive, left_out, send_signal};
+use serde_json::{Value, json};
+
+/// No kind of call is made more often than this in the scenario.
+const MOST_CALLS: usize = 600;
+
+/// The processes that an execd starts for itself, by name.
+const HELPERS: [&str; 2] = ["execd-keeper", "execd-guard"];
+
+/// What a run of the scenario came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    Served,
+    /// The one line that says why.
+    Refused(String),
+}
+
+/// The scenario under strace, which injects what `inject` says. Gives the outcome, and whether
+/// anything was injected at all.
+fn scenario(inject: &str, filter: &[&str], args: &[&str]) -> (Outcome, bool) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let trace = dir.path().join("trace");
+    let call = inject.split(':').next().expect("a call");
+    let (traced, inject) = (format!("trace={call}"), format!("inject={inject}"));
+    let out = trace.to_str().expect("UTF-8");
+    // -D: the tracer is not execd's parent, so that execd is our own child.
+    let mut wrapper = vec!["strace", "-D", "-o", out, "-e", &traced, "-e", &inject];
+    wrapper.extend(filter);
+    let mut execd = Setup::behind(&wrapper, args).unwatched().start();
+    let helpers: &[&str] = if args.contains(&"--no-keeper") { &[] } else { &HELPERS };
+    let outcome = drive(&mut execd, &inject, helpers, &mut None);
+    let read = || std::fs::read_to_string(&trace).unwrap_or_default();
+    eventually("strace has written all", || {
+        read().contains("\n+++ ") || read().starts_with("+++ ")
+    });
+    (outcome, read().contains("(INJECTED)"))
+}
+
+/// As [`scenario`], but strace comes to an execd that has started already.
+fn scenario_after_start(inject: &str) -> bool {
+    let call = inject.split(':').next().expect("a call");
+    let mut execd = Setup::new(&[]).unwatched().start();
+    let inject = format!("inject={inject}");
+    let mut attach =
+        Some(Attach { args: vec![format!("trace={call}"), inject.clone()], seen: String::new() });
+    assert_eq!(drive(&mut execd, &inject, &HELPERS, &mut attach), Outcome::Served);
+    attach.is_some_and(|attach| attach.seen.contains("(INJECTED)"))
+}
+
+/// An strace that is to be attached once execd has started, and what it saw.
+struct Attach {
+    args: Vec<String>,
+    seen: String,
+}
+
+/// Whether a pipe leads from execd to a helper, besides what it was given itself.
+fn linked(execd: i32, helper: i32) -> bool {
+    let theirs = fds(helper);
+    let own = |(fd, target): (i32, String)| {
+        fd > 2 && target.starts_with("pipe:") && theirs.values().any(|one| *one == target)
+    };
+    fds(execd).into_iter().any(own)
+}
+
+fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<Attach>) -> Outcome {
+    let pid = execd.pid();
+    let first = execd.start_request("server_info", json!({}));
+    if execd.reply_if_any(first).is_none() {
+        return refused(execd, what);
+    }
+    // One whose first start failed comes a moment later, with pipes of its own.
+    let mut info = Value::Null;
+    eventually(&format!("{what}: the helpers are there"), || {
+        let again = execd.start_request("server_info", json!({}));
+        info = answered(execd, again, what);
+        let writer = info["result"]["keeper_pid"].as_i64();
+        helpers.iter().all(|name| {
+            let Some(helper) = helper_of(pid, name) else { return false };
+            // Of a guard whose start has failed the process may still be there, on its own.
+            linked(pid, helper) && (*name != HELPERS[0] || Some(i64::from(helper)) == writer)
+        })
+    });
+    let keeper =
+        info["result"]["keeper_pid"].as_i64().map_or(0, |pid| i32::try_from(pid).expect("a pid"));
+    let at_rest = countable_fds(pid);
+    let trace = attach
+        .as_ref()
+        .map(|attach| Trace::attach(pid, &["-e", &attach.args[0], "-e", &attach.args[1]]));
+    for tty in [false, true] {
+        let id = execd.start_request("exec_command", json!({"cmd": "echo one", "tty": tty}));
+        let reply = answered(execd, id, what);
+        started_or_says_why(&reply, what);
+        let result = &reply["result"];
+        let ended = result["exit_code"] == 0 && result["output"] == "one\n";
+        assert!(ended || result["exit_code"] == -1, "{what}: {reply}");
+    }
+    let mut sessions = Vec::new();
+    for tty in [false, true] {
+        let id = execd.start_request("exec_command", json!({"cmd": "exec cat", "tty": tty}));
+        let cancel = execd.start_request("cancel", json!({"id": id}));
+        let reply = answered(execd, id, what);
+        answered(execd, cancel, what);
+        started_or_says_why(&reply, what);
+        if let Some(session) = reply["result"]["session_id"].as_u64() {
+            sessions.push(session);
+        }
+    }
+    for session in &sessions {
+        // The cat gives it back, sooner or later: its answer is not what this is about.
+        let id =
+            execd.start_request("write_stdin", json!({"session_id": session, "chars": "two\\n"}));
+        let cancel = execd.start_request("cancel", json!({"id": id}));
+        answered(execd, id, what);
+        answered(execd, cancel, what);
+        let until = json!({"session_id": session, "yield_until": "2001-02-03T04:05:06Z"});
+        let id = execd.start_request("write_stdin", &until);
+        answered(execd, id, what);
+    }
+    let id = execd.start_request("list_sessions", json!({"peek": true}));
+    let list = answered(execd, id, what);
+    let listed = list["result"]["sessions"].as_array().map(Vec::len);
+    assert_eq!(listed, Some(sessions.len()), "{what}: {list}");
+    for session in &sessions {
+        let id = execd.start_request("kill_session", json!({"session_id": session}));
+        let reply = answered(execd, id, what);
+        assert_eq!(reply["result"]["killed"], true, "{what}: {reply}");
+    }
+    let id = execd.start_request("list_sessions", json!({}));
+    let list = answered(execd, id, what);
+    assert_eq!(list["result"]["sessions"], json!([]), "{what}");
+    let sleep = json!({"cmd": "exec sleep 300"});
+    let id = execd.start_request("exec_command", &sleep);
+    let cancel = execd.start_request("cancel", json!({"id": id}));
+    answered(execd, id, what);
+    answered(execd, cancel, what);
+    // One session lives: output, stdin and pidfd.
+    let live = execd.start_request("server_info", json!({}));
+    let live = answered(execd, live, what)["result"]["sessions"]["live"].as_u64().unwrap_or(9);
+    let each = if keeper == 0 { 4 } else { 3 }; // Without a keeper its log is ours, too.
+    let expected = at_rest + each * usize::try_from(live).expect("few");
+    eventually(&format!("{what}: no descriptor is left over"), || countable_fds(pid) == expected);
+    eventually(&format!("{what}: no zombie is left"), || zombies(pid).is_empty());
+    if let (Some(attach), Some(trace)) = (attach, trace) {
+        attach.seen = trace.detach();
+    }
+    // The end of input ends the last session.
+    execd.close_stdin();
+    let status = execd.wait_exit();
+    let sent = answered_once(execd, what);
+    assert!(status.success(), "{what}: {status:?} {}", execd.stderr());
+    assert!(sent >= 10, "{what}: the scenario was run");
+    let left = || execd.marked().into_iter().filter(|pid| comm(*pid) != "strace").count();
+    eventually(&format!("{what}: no process is left"), || left() == 0);
+    eventually(&format!("{what}: the keeper has ended"), || keeper == 0 || !is_alive(keeper));
+    Outcome::Served
+}
+
+/// execd has refused to start: in one line, and not with success.
+fn refused(execd: &mut Execd, what: &str) -> Outcome {
+    let status = execd.wait_exit();
+    let said = execd.whole_stderr();
+    assert!(!status.success(), "{what}: {status:?} {said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 1, "{what}: one line says why: {said:?}");
+    let left = || execd.marked().into_iter().filter(|pid| comm(*pid) != "strace").count();
+    eventually(&format!("{what}: no process is left"), || left() == 0);
+    Outcome::Refused(lines[0].to_owned())
+}
+
+fn answered(execd: &mut Execd, id: u64, what: &str) -> Value {
+    execd.reply_if_any(id).unwrap_or_else(|| panic!("{what}: execd ended: {}", execd.stderr()))
+}
+
+/// A command ran, or its failure is told with the errno's name.
+fn started_or_says_why(reply: &Value, what: &str) {
+    let result = &reply["result"];
+    assert!(result.is_object(), "{what}: a failed start is a result: {reply}");
+    if result["exit_code"] == -1 {
+        let why = result["failure_message"].as_str().unwrap_or_default();
+        let errno = why.split([' ', ':']).any(|word| {
+            word.len() >= 3 && word.starts_with('E') && word.chars().all(|c| c.is_ascii_uppercase())
+        });
+        assert!(errno, "{what}: the reason names an errno: {why:?}");
+        assert!(result.get("log_path").is_none(), "{what}: no log: {reply}");
+    }
+}
+
+/// Each request that was sent has exactly one reply.
+fn answered_once(execd: &mut Execd, what: &str) -> u64 {
+    let lines = execd.all_lines();
+    let ids: Vec<u64> = lines
+        .iter()
+        .filter(|line| line.get("method").is_none())
+        .map(|line| line["id"].as_u64().unwrap_or_else(|| panic!("{what}: {line}")))
+        .collect();
+    let last = ids.iter().max().copied().unwrap_or(FIRST_ID - 1);
+    for id in FIRST_ID..=last {
+        let count = ids.iter().filter(|one| **one == id).count();
+        assert_eq!(count, 1, "{what}: request {id} is answered once");
+    }
+    last + 1 - FIRST_ID
+}
+
+/// The scenario for each occurrence of a call; gives what the refusals said.
+fn each_call(call: &str, error: &str, filter: &[&str], args: &[&str]) -> Vec<String> {
+    if !can_trace() {
+        return vec![];
+    }
+    let mut refusals = Vec::new();
+    for number in 1..=MOST_CALLS {
+        let inject = format!("{call}:error={error}:when={number}");
+        let (outcome, injected) = scenario(&inject, filter, args);
+        if let Outcome::Refused(why) = &outcome {
+            refusals.push(why.clone());
+        }
+        if !injected {
+            assert_eq!(outcome, Outcome::Served, "{inject}: nothing failed");
+            assert!(number > 1, "{call} is never called: is the test up to date?");
+            return refusals;
+        }
+    }
+    panic!("more than {MOST_CALLS} calls of {call}");
+}
+
+/// As [`each_call`]; no failure of this kind keeps execd from starting.
+fn each_call_is_survived(call: &str, error: &str, filter: &[&str], args: &[&str]) {
+    let refusals = each_call(call, error, filter, args);
+    assert!(refusals.is_empty(), "{call} {error} {args:?}: {refusals:?}");
+}
+
+/// As [`each_call`]; every refusal is execd's own and names the errno.
+fn each_call_is_survived_or_refused(call: &str, error: &str, args: &[&str]) {
+    for why in each_call(call, error, &[], args) {
+        let clear = why.starts_with("execd: cannot start: ");
+        assert!(clear, "{call} {error}: {why}");
+    }
+}
+
+/// rule: protocol.md, Errors: A refused fork is a result with the system's reason
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
+#[test]
+fn a_process_that_cannot_be_made() {
+    // The probe, the keeper, each command.
+    each_call_is_survived("clone", "EAGAIN", &[], &[]);
+    each_call_is_survived("clone", "ENOMEM", &[], &["--no-vfork"]);
+}
+
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
+#[test]
+fn a_terminal_that_cannot_be_opened() {
+    each_call_is_survived("openat", "ENOSPC", &["-P", "/dev/ptmx"], &[]);
+    each_call_is_survived("openat", "EMFILE", &["-P", "/dev/ptmx"], &["--no-vfork"]);
+}
+
+/// rule: architecture.md, Starting a child: A failure between clone and exec is answered at once
+///   with its reason
+#[test]
+fn a_terminal_that_refuses_a_setting() {
+    each_call_is_survived("ioctl", "EIO", &[], &[]);
+}
+
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
+#[test]
+fn a_pipe_that_cannot_be_made() {
+    each_call_is_survived("pipe2", "EMFILE", &[], &[]);
+    each_call_is_survived("pipe2", "ENFILE", &[], &["--no-vfork"]);
+}
+
+#[test]
+fn a_timer_that_cannot_be_made_or_armed() {
+    each_call_is_survived_or_refused("timerfd_create", "EMFILE", &[]);
+    each_call_is_survived_or_refused("timerfd_settime", "ENOMEM", &[]);
+}
+
+#[test]
+fn a_poll_that_takes_no_session() {
+    if !can_trace() {
+        return;
+    }
+    let injected =
+        |number: &usize| scenario_after_start(&format!("epoll_ctl:error=ENOSPC:when={number}"));
+    let calls = (1..=MOST_CALLS).take_while(injected).count();
+    assert!(calls >= 8, "each session is put into the poll: {calls}");
+}
+
+#[test]
+fn a_poll_that_takes_nothing_at_the_start() {
+    each_call_is_survived_or_refused("epoll_ctl", "ENOSPC", &[]);
+}
+
+#[test]
+fn a_poll_that_cannot_be_made() {
+    each_call_is_survived_or_refused("epoll_create1", "EMFILE", &[]);
+}
+
+#[test]
+fn a_signalfd_that_cannot_be_made() {
+    let refusals = each_call("signalfd4", "EMFILE", &[], &[]);
+    if can_trace() {
+        let said = "execd: cannot start: signalfd: EMFILE: Too many open files: raise ulimit -n";
+        assert_eq!(refusals, [said]);
+    }
+}
+
+#[test]
+fn a_setting_of_a_descriptor_that_is_refused() {
+    // In a debug build most of them are the standard library's questions before each close.
+    each_call_in_steps("fcntl", "EPERM", 17, &[]);
+}
+
+#[test]
+fn a_member_that_cannot_be_pinned() {
+    each_call_is_survived("pidfd_open", "EMFILE", &[], &[]);
+    each_call_is_survived("pidfd_open", "ENOMEM", &[], &[]);
+    each_call_is_survived("pidfd_send_signal", "EPERM", &[], &[]);
+}
+
+#[test]
+fn an_interrupted_wait_for_a_child() {
+    each_call_is_survived("waitid", "EINTR", &[], &[]);
+    each_call_is_survived("waitid", "EINTR", &[], &["--no-vfork"]);
+}
+
+/// For calls of which there are hundreds: each fails in one of a few runs, `step` calls apart.
+fn each_call_in_steps(call: &str, error: &str, step: usize, args: &[&str]) {
+    if !can_trace() {
+        return;
+    }
+    let mut served = 0;
+    for number in 1..=step + LOADERS_CALLS {
+        let inject = format!("{call}:error={error}:when={number}+{step}");
+        let (outcome, injected) = scenario(&inject, &[], args);
+        if !injected {
+            break;
+        }
+        match outcome {
+            Outcome::Served => served += 1,
+            // The first calls belong to the dynamic loader, which takes no interruption.
+            Outcome::Refused(why) => {
+                let loader = why.contains("error while loading shared libraries");
+                assert!(loader || why.starts_with("execd: cannot start: "), "{inject}: {why}");
+            }
+        }
+    }
+    assert!(served >= step, "{call}: each call failed once: {served}");
+}
+
+/// The loader's calls of a kind before execd's own begin, at most.
+const LOADERS_CALLS: usize = 12;
+
+#[test]
+fn interrupted_reads() {
+    // Most of them are of /proc.
+    each_call_in_steps("read", "EINTR", 6, &[]);
+    each_call_in_steps("read", "EINTR", 6, &["--no-vfork", "--no-keeper"]);
+}
+
+#[test]
+fn interrupted_opens_and_lists() {
+    each_call_in_steps("openat", "EINTR", 5, &[]);
+    each_call_in_steps("getdents64", "EINTR", 3, &[]);
+}
+
+#[test]
+fn an_interrupted_write() {
+    each_call_is_survived("write", "EINTR", &[], &[]);
+    each_call_is_survived("write", "EINTR", &[], &["--no-keeper"]);
+}
+
+#[test]
+fn interrupted_requests_and_replies() {
+    each_call_is_survived("preadv2", "EINTR", &[], &[]);
+    each_call_is_survived("pwritev2", "EINTR", &[], &[]);
+}
+
+#[test]
+fn a_reader_that_has_no_room_for_a_moment() {
+    each_call_is_survived("pwritev2", "EAGAIN", &[], &[]);
+}
+
+#[test]
+fn a_kernel_without_nowait() {
+    each_call_is_survived("preadv2", "EOPNOTSUPP", &[], &[]);
+    each_call_is_survived("pwritev2", "EOPNOTSUPP", &[], &[]);
+}
+
+#[test]
+fn an_interrupted_poll() {
+    each_call_is_survived("epoll_wait", "EINTR", &[], &[]);
+}
+
+#[test]
+fn randomness_that_is_not_there() {
+    each_call_is_survived("getrandom", "ENOSYS", &[], &[]);
+}
+
+#[test]
+fn a_process_list_that_cannot_be_read() {
+    each_call_is_survived("getdents64", "ENOMEM", &[], &[]);
+    each_call_is_survived("openat", "EMFILE", &["-P", "/proc"], &[]);
+}
+
+// ---- Limits that are really reached -----------------------------------------------------
+
+/// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
+///   that one request, all else goes on
+#[test]
+fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_back() {
+    let mut execd =
+        Setup::new(&["--max-sessions", "1"]).prepared(limit_files(56)).unwatched().start();
+    execd.result("ping", json!({}));
+    let fds = countable_fds(execd.pid());
+    for tty in [false, true] {
+        // A command that waits for a line may be answered for that before the last one is started.
+        let params = json!({"cmd": "read x; exit 3", "tty": tty, "on_impossible": "wait"});
+        let start = |execd: &mut Execd| execd.start_request("exec_command", params.clone());
+        let requests: Vec<u64> = (0..60).map(|_| start(&mut execd)).collect();
+        // Those that could not start are answered at once, while the others still wait.
+        let last = answered(&mut execd, requests[59], "the last");
+        assert_eq!(last["result"]["exit_code"], -1, "{last}");
+        started_or_says_why(&last, "the last");
+        let why = last["result"]["failure_message"].as_str().expect("a reason");
+        assert!(why.contains("EMFILE"), "{why}");
+        // Without a free descriptor execd still lists, kills and takes requests.
+        let list = execd.result("list_sessions", json!({"peek": true}));
+        assert!(list["sessions"].is_array());
+        for request in &requests {
+            execd.result("cancel", json!({"id": request}));
+        }
+        let mut ran = 0;
+        for request in &requests {
+            let reply = answered(&mut execd, *request, "a request");
+            started_or_says_why(&reply, "a request");
+            let Some(session) = reply["result"]["session_id"].as_u64() else { continue };
+            ran += 1;
+            // Evicted as soon as nobody waits for it, or killed here.
+            execd.result("kill_session", json!({"session_id": session}));
+        }
+        assert!(ran >= 5, "some could be started: {ran}");
+        eventually("no process is left", || execd.marked().is_empty());
+        eventually("all descriptors are given back", || countable_fds(execd.pid()) == fds);
+        eventually("no zombie is left", || zombies(execd.pid()).is_empty());
+        let again = execd.result("exec_command", json!({"cmd": "echo again", "tty": tty}));
+        assert_eq!(again["output"], "again\n");
+    }
+    execd.close_stdin();
+    assert!(execd.wait_exit().success());
+    answered_once(&mut execd, "a low limit");
+}
+
+#[test]
+fn a_session_is_ended_although_no_descriptor_is_free() {
+    let mut execd =
+        Setup::new(&["--max-sessions", "1"]).prepared(limit_files(56)).unwatched().start();
+    let cmd = "trap '' TERM HUP; echo up; (sleep 300) & sleep 300";
+    let first = execd.open_now(&json!({"cmd": cmd}))["session_id"].clone();
+    let requests: Vec<u64> = (0..40)
+        .map(|_| execd.start_request("exec_command", json!({"cmd": "exec sleep 300"})))
+        .collect();
+    let last = answered(&mut execd, requests[39], "the last");
+    assert_eq!(last["result"]["exit_code"], -1, "no descriptor is free: {last}");
+    let killed = execd.result("kill_session", json!({"session_id": first, "signal": "KILL"}));
+    if killed["found"] == true {
+        assert_eq!(killed["killed"], true, "{killed}");
+    }
+    let mark = format!("EXECD_SESSION_ID={first}");
+    let left = || {
+        let all = execd.marked();
+        let has = |pid: &&i32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+        };
+        all.iter().filter(has).count()
+    };
+    if killed["found"] == true {
+        assert_eq!(left(), 0, "killed means killed");
+    } else {
+        eventually("the evicted session is ended", || left() == 0);
+    }
+    execd.result("shutdown", json!({}));
+    assert!(execd.wait_exit().success());
+    assert_eq!(execd.marked(), [0_i32; 0], "the shutdown leaves nothing behind");
+}
+
+/// rule: protocol.md, Errors: A refused fork is a result with the system's reason
+#[test]
+fn when_processes_run_out_each_request_is_answered() {
+    if !is_root() {
+        return left_out("another user is needed for a limit of processes");
+    }
+    // A user that has no other process here; what the limit counts is per user.
+    let uid = 39_000 + std::process::id() % 1_000;
+    let setpriv = format!("--reuid={uid}");
+    let probe = std::process::Command::new("setpriv").args([&setpriv, "true"]).output();
+    if !probe.is_ok_and(|done| done.status.success()) {
+        return left_out("setpriv is missing");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let own = dir.path().join("tmp");
+    std::fs::create_dir(&own).expect("a directory");
+    std::os::unix::fs::chown(&own, Some(uid), None).expect("root may");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), open).expect("ours");
+    let binary = dir.path().join("execd");
+    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that the user can reach");
+    let script = "cd \"$TMPDIR\" && ulimit -u 12 && exec \"$0\"";
+    let wrapper = ["setpriv", &setpriv, "--clear-groups", "bash", "-c", script];
+    let binary = binary.to_str().expect("UTF-8");
+    let wrapper: Vec<&str> = wrapper.into_iter().chain([binary]).collect();
+    let tmp = own.to_str().expect("UTF-8");
+    let mut execd =
+        Setup::behind(&wrapper, &["--no-socket"]).envs(&[("TMPDIR", tmp)]).unwatched().start();
+    let cmd = json!({"cmd": "exec sleep 300", "stdin": "null"});
+    let requests: Vec<u64> = (0..30).map(|_| execd.start_request("exec_command", &cmd)).collect();
+    let last = answered(&mut execd, requests[29], "the last");
+    let why = last["result"]["failure_message"].as_str().unwrap_or_default();
+    assert!(why.contains("EAGAIN") && why.contains("starting a process"), "{last}");
+    execd.result("ping", json!({}));
+    let list = execd.result("list_sessions", json!({"peek": true}));
+    assert!(list["sessions"].is_array());
+    execd.close_stdin();
+    for request in &requests {
+        execd.start_request("cancel", json!({"id": request}));
+    }
+    // Pending requests run to their yield time; a signal makes the end come now.
+    send_signal(execd.pid(), libc::SIGTERM);
+    assert_eq!(execd.wait_exit().code(), Some(128 + libc::SIGTERM));
+    let replies = execd.all_lines().iter().filter(|line| line.get("method").is_none()).count();
+    assert_eq!(replies, 30 + 2, "each is answered once");
+    assert!(execd.marked().is_empty());
+}

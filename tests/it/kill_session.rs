@@ -1,0 +1,384 @@
+//! kill_session: which signals it takes and how they are written, whom they reach (job control
+//! groups, background jobs, stopped processes), the escalation to SIGKILL, what the result
+//! tells, and what becomes of waits and of the session.
+
+use crate::common::*;
+use serde_json::{Value, json};
+
+/// A command that ends with the number of the signal that it got.
+const TELLING: &str = "for s in HUP INT QUIT USR1 USR2 TERM; do trap \"echo got $s; exit 9\" $s; done; \
+                       echo ready; while :; do sleep 0.02; done";
+
+/// Whether SIGKILL was needed; where it was not, the field may say so or be absent.
+fn escalated(result: &Value) -> bool {
+    result.get("escalated").is_some_and(|told| told.as_bool().expect("a boolean"))
+}
+
+fn kill_with(execd: &mut Execd, session: u64, signal: Value) -> Value {
+    execd.result("kill_session", json!({"session_id": session, "signal": signal}))
+}
+
+fn kill_sleep(signal: Value) -> Value {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("sleep 60"));
+    kill_with(&mut execd, session, signal)
+}
+
+// ---- Signals ----------------------------------------------------------------------------
+
+/// rule: unified-exec.md, kill_session: The default signal is SIGTERM
+#[test]
+fn the_default_is_sigterm() {
+    let mut execd = Execd::start();
+    let session = execd.open_until(TELLING, "ready");
+    let result = execd.kill(session);
+    assert_eq!((&result["exit_code"], escalated(&result)), (&json!(9), false));
+    assert!(result["final_output"].as_str().expect("text").contains("got TERM"), "{result}");
+}
+
+/// rule: unified-exec.md, kill_session: Signals in any case, with or without SIG, or a number
+#[test]
+fn signals_are_named_with_or_without_sig_in_any_case() {
+    for name in ["SIGTERM", "TERM", "term", "sigterm", "SigTerm", "sigTERM"] {
+        assert_eq!(kill_sleep(json!(name))["signal"], "SIGTERM", "{name}");
+    }
+}
+
+/// rule: unified-exec.md, kill_session: Signals in any case, with or without SIG, or a number
+#[test]
+fn signals_may_be_numbers() {
+    for (number, name) in [(15, "SIGTERM"), (2, "SIGINT"), (9, "SIGKILL"), (10, "SIGUSR1")] {
+        assert_eq!(kill_sleep(json!(number))["signal"], name, "{number}");
+    }
+}
+
+#[test]
+fn the_signal_asked_for_is_the_one_that_arrives() {
+    let mut execd = Execd::start();
+    for name in ["HUP", "INT", "QUIT", "USR1", "USR2"] {
+        let session = execd.open_until(TELLING, "ready");
+        let result = kill_with(&mut execd, session, json!(name));
+        let text = result["final_output"].as_str().expect("text");
+        assert!(text.contains(&format!("got {name}\n")), "{name}: {result}");
+        let summary = result["summary"].as_str().expect("text");
+        assert!(summary.contains(&format!(" with SIG{name} — exit_code=9")), "{summary}");
+    }
+}
+
+/// rule: protocol.md, Errors: The message of an error says what to do instead where that is known
+/// rule: unified-exec.md, kill_session: An unknown signal: −32602 with examples
+#[test]
+fn an_unknown_signal_is_refused_with_examples() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("sleep 60"));
+    for name in ["FOO", "SIGFOO", "sigsomething", ""] {
+        let params = json!({"session_id": session, "signal": name});
+        let message = execd.refused("kill_session", params, "signal");
+        let start = format!("unknown signal \"{name}\" (use SIGTERM, SIGINT, SIGKILL, …)");
+        assert_eq!(message, start);
+    }
+    assert_eq!(execd.poll_now(session)["session_id"], session, "it still runs");
+}
+
+/// rule: unified-exec.md, kill_session: An unknown signal: −32602 with examples
+#[test]
+fn a_number_that_is_no_signal_is_refused() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("sleep 60"));
+    for signal in [json!(-1), json!(65), json!(1_000_000), json!(1.5), json!(true), json!([15])] {
+        let params = json!({"session_id": session, "signal": signal});
+        execd.refused("kill_session", params, "signal");
+    }
+}
+
+/// rule: architecture.md, Ending a session: SIGSTOP, SIGCONT, 0 and the like are no way to kill:
+///   −32602
+#[test]
+fn signals_that_end_nothing_are_refused() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("sleep 60"));
+    for signal in [
+        json!(0),
+        json!("SIGSTOP"),
+        json!("SIGCONT"),
+        json!("tstp"),
+        json!("SIGTTIN"),
+        json!("SIGTTOU"),
+        json!(19),
+        json!(18),
+    ] {
+        let params = json!({"session_id": session, "signal": signal});
+        execd.refused("kill_session", params, "signal");
+    }
+    let pid = pid_of(&execd.poll_now(session));
+    assert_eq!(process_state(pid), Some('S'), "it was neither stopped nor ended");
+}
+
+// ---- The result -------------------------------------------------------------------------
+
+/// rule: unified-exec.md, kill_session: It answers as soon as all are gone
+/// rule: unified-exec.md, kill_session: The result has found, killed, escalated, exit_code or
+///   signal, log_path, final_output, summary
+#[test]
+fn the_result_tells_what_became_of_the_session() {
+    let mut execd = Execd::start();
+    let first = execd.open("sleep 60");
+    let result = execd.kill(1);
+    assert_eq!((&result["found"], &result["session_id"]), (&json!(true), &json!(1)));
+    assert_eq!((&result["killed"], escalated(&result)), (&json!(true), false));
+    assert_eq!(result["signal"], "SIGTERM");
+    assert_eq!(result["log_path"], first["log_path"]);
+    let pid = pid_of(&first);
+    let summary = format!("Killed session 1 (pid {pid}) with SIGTERM — signal=SIGTERM");
+    assert_eq!(result["summary"], summary);
+    assert_absent(&result, &["exit_code", "survivors", "note"]);
+    assert!(!is_alive(pid));
+}
+
+/// rule: unified-exec.md, kill_session: It answers as soon as all are gone
+#[test]
+fn a_command_that_ends_itself_on_the_signal_tells_its_exit_code() {
+    let mut execd = Execd::start();
+    let session = execd.open_until(TELLING, "ready");
+    let pid = pid_of(&execd.poll_now(session));
+    let result = execd.kill(session);
+    assert_eq!(result["exit_code"], 9);
+    assert_absent(&result, &["signal"]);
+    let summary = format!("Killed session 1 (pid {pid}) with SIGTERM — exit_code=9");
+    assert_eq!(result["summary"], summary);
+}
+
+/// rule: architecture.md, Ending a session: After the grace SIGKILL the same way
+/// rule: unified-exec.md, kill_session: 2 s later SIGKILL if anything is left (`escalated: true`)
+#[test]
+fn a_command_that_ignores_the_signal_gets_sigkill() {
+    let mut execd = Execd::start();
+    let cmd = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
+    let session = execd.open_until(cmd, "ready");
+    let pid = pid_of(&execd.poll_now(session));
+    let started = now();
+    let result = execd.kill(session);
+    assert!(started.elapsed().as_millis() >= 1_900, "after a grace of 2 s");
+    assert_eq!((&result["killed"], &result["escalated"]), (&json!(true), &json!(true)));
+    assert_eq!(result["signal"], "SIGKILL");
+    let summary = format!(
+        "Killed session 1 (pid {pid}) with SIGTERM — escalated to SIGKILL — signal=SIGKILL"
+    );
+    assert_eq!(result["summary"], summary);
+}
+
+/// rule: unified-exec.md, kill_session: 2 s later SIGKILL if anything is left (`escalated: true`)
+#[test]
+fn sigkill_is_no_escalation() {
+    let mut execd = Execd::start();
+    let cmd = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
+    let session = execd.open_until(cmd, "ready");
+    let result = kill_with(&mut execd, session, json!("KILL"));
+    assert_eq!((&result["signal"], escalated(&result)), (&json!("SIGKILL"), false));
+    assert_absent(&result, &["note"]);
+}
+
+/// rule: unified-exec.md, kill_session: `final_output` is truncated like any output
+#[test]
+fn final_output_holds_what_nobody_had_read() {
+    let mut execd = Execd::start();
+    let cmd = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
+    let session = execd.open_until(cmd, "ready");
+    let result = execd.kill(session);
+    assert!(result["final_output"].as_str().expect("text").ends_with("bye\n"), "{result}");
+    assert!(log_of(&result).ends_with(b"bye\n"), "the log is complete");
+}
+
+/// rule: unified-exec.md, kill_session: `final_output` is truncated like any output
+#[test]
+fn final_output_is_truncated_like_any_output() {
+    let mut execd = Execd::start();
+    let cmd = "trap 'seq 1 3000; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
+    let session = execd.open_ready(cmd, "ready", json!({}));
+    let result = execd.kill(session);
+    let text = result["final_output"].as_str().expect("text");
+    let expected: Vec<String> = (1_001..=3_000).map(|i| i.to_string()).collect();
+    assert_eq!(text, expected.join("\n"));
+}
+
+/// rule: unified-exec.md, kill_session: Unknown session: `{found: false, session_id}`, no error
+#[test]
+fn an_unknown_session_is_not_found() {
+    let mut execd = Execd::start();
+    assert_eq!(execd.kill(99), json!({"found": false, "session_id": 99}));
+}
+
+/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
+#[test]
+fn a_killed_session_is_gone() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("sleep 60"));
+    execd.kill(session);
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
+    execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
+    assert_eq!(execd.kill(session)["found"], false);
+}
+
+#[test]
+fn killing_an_exited_session_tells_its_exit() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("until [ -e go ]; do sleep 0.01; done; exit 3"));
+    std::fs::write(execd.file("go"), "").expect("a file");
+    execd.until_listed_exited(session);
+    let result = execd.kill(session);
+    assert_eq!((&result["found"], &result["exit_code"]), (&json!(true), &json!(3)));
+    execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
+}
+
+// ---- Whom it reaches --------------------------------------------------------------------
+
+fn killed_whole(cmd: &str, more: Value) {
+    let mut execd = Execd::start();
+    let session = execd.open_until_with(cmd, "ready", more);
+    assert!(execd.session_processes().len() > 1, "{:?}", execd.session_processes());
+    let result = execd.kill(session);
+    assert_eq!((&result["killed"], escalated(&result)), (&json!(true), false), "{result}");
+    assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
+}
+
+/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
+///   session
+#[test]
+fn job_control_groups_are_reached() {
+    killed_whole("set -m; sleep 300 & sleep 300 | sleep 300 & echo ready; wait", json!({}));
+}
+
+/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
+///   session
+#[test]
+fn children_of_job_control_groups_are_reached() {
+    killed_whole("set -m; (sleep 300 & sleep 300 & wait) & echo ready; wait", json!({}));
+}
+
+/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
+///   session
+#[test]
+fn background_jobs_are_reached() {
+    killed_whole(
+        "sleep 300 & (sleep 300; true) & bash -c 'sleep 300; true' & echo ready; wait",
+        json!({}),
+    );
+}
+
+/// rule: unified-exec.md, kill_session: The signal goes to everything in the session
+#[test]
+fn job_control_groups_on_a_terminal_are_reached() {
+    killed_whole("set -m; sleep 300 & sleep 300 & echo ready; wait", json!({"tty": true}));
+}
+
+/// rule: unified-exec.md, kill_session: The signal goes to everything in the session
+#[test]
+fn background_jobs_that_hold_no_output_are_reached() {
+    killed_whole("sleep 300 >/dev/null 2>&1 & echo ready; wait", json!({}));
+}
+
+/// rule: architecture.md, Ending a session: A stopped process is continued, so that it can act on
+///   the signal
+#[test]
+fn a_stopped_process_is_ended_without_escalation() {
+    let mut execd = Execd::start();
+    let first = execd.open("sleep 60");
+    let pid = pid_of(&first);
+    send_signal(pid, libc::SIGSTOP);
+    eventually("it is stopped", || process_state(pid) == Some('T'));
+    let result = execd.kill(session_of(&first));
+    assert_eq!((&result["signal"], escalated(&result)), (&json!("SIGTERM"), false));
+}
+
+/// rule: architecture.md, Ending a session: After the grace SIGKILL the same way
+#[test]
+fn a_background_job_that_ignores_the_signal_is_escalated() {
+    let mut execd = Execd::start();
+    let cmd = "(trap '' TERM; echo ready; while :; do sleep 0.02; done) & sleep 300";
+    let session = execd.open_until(cmd, "ready");
+    let result = execd.kill(session);
+    assert_eq!((&result["killed"], &result["escalated"]), (&json!(true), &json!(true)));
+    assert_eq!(execd.session_processes().len(), 0);
+}
+
+/// rule: architecture.md, Bounds: execd guards other sessions from one session
+#[test]
+fn other_sessions_are_left_alone() {
+    let mut execd = Execd::start();
+    let sessions = execd.open_all(&["sleep 60", "sleep 60"]);
+    execd.kill(sessions[0]);
+    assert_eq!(execd.poll_now(sessions[1])["session_id"], sessions[1]);
+}
+
+// ---- Waits while it is killed -----------------------------------------------------------
+
+#[test]
+fn a_waiting_poll_gets_the_exit() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("sleep 60"));
+    let poll =
+        execd.start_request("write_stdin", json!({"session_id": session, "yield_time_ms": 50_000}));
+    execd.kill(session);
+    let result = execd.result_of(poll);
+    assert_eq!(
+        (&result["wait_status"], &result["signal"]),
+        (&json!("completed"), &json!("SIGTERM"))
+    );
+}
+
+#[test]
+fn a_waiting_exec_command_gets_the_exit() {
+    let mut execd = Execd::start();
+    let exec =
+        execd.start_request("exec_command", json!({"cmd": "sleep 60", "yield_time_ms": 30_000}));
+    let started = execd.notification("session_started", |_| true);
+    execd.kill(started["session_id"].as_u64().expect("an id"));
+    let result = execd.result_of(exec);
+    assert_eq!(
+        (&result["wait_status"], &result["signal"]),
+        (&json!("completed"), &json!("SIGTERM"))
+    );
+}
+
+#[test]
+fn two_kills_of_one_session_are_both_answered() {
+    let mut execd = Execd::start();
+    let cmd = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
+    let session = execd.open_until(cmd, "ready");
+    let kills =
+        [(); 2].map(|()| execd.start_request("kill_session", json!({"session_id": session})));
+    for kill in kills {
+        let result = execd.result_of(kill);
+        assert_eq!(
+            (&result["found"], &result["signal"]),
+            (&json!(true), &json!("SIGKILL")),
+            "{result}"
+        );
+    }
+}
+
+#[test]
+fn a_stronger_signal_ends_the_grace_of_an_earlier_one() {
+    let mut execd = Execd::start();
+    let cmd = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
+    let session = execd.open_until(cmd, "ready");
+    let gentle = execd.start_request("kill_session", json!({"session_id": session}));
+    let result = kill_with(&mut execd, session, json!("SIGKILL"));
+    assert_eq!(result["signal"], "SIGKILL");
+    assert_eq!(execd.result_of(gentle)["signal"], "SIGKILL");
+}
+
+/// The story: each look for members signalled whoever was new, so the commands that a trap
+/// started to clean up were themselves ended by SIGTERM a moment later.
+#[test]
+fn the_commands_of_a_trap_are_spared_until_sigkill() {
+    let mut execd = Execd::start();
+    let cmd = "trap 'sleep 0.3 && echo cleaned up; exit 0' TERM; echo ready; \
+               while :; do sleep 0.02; done";
+    let session = execd.open_ready(cmd, "ready", json!({}));
+    let result = execd.kill(session);
+    // The shell says "Terminated" about the sleep that the signal ended.
+    let text = result["final_output"].as_str().expect("text");
+    assert!(text.ends_with("cleaned up\n"), "{text}");
+    assert_eq!((&result["exit_code"], &result["escalated"]), (&json!(0), &json!(false)));
+}

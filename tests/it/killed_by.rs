@@ -1,0 +1,166 @@
+//! killed_by: whoever ended a session is told wherever its end is told (protocol.md, killed_by).
+
+use crate::common::wire::Wire;
+use crate::common::*;
+use serde_json::{Value, json};
+
+/// A command that runs until it is ended.
+const STAYS: &str = "echo ready; sleep 300";
+
+/// The session_exited of a session.
+fn exit_of(execd: &mut Execd, session: u64) -> Value {
+    execd.notification("session_exited", |exit| exit["session_id"] == session)
+}
+
+/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
+///   ended it
+#[test]
+fn kill_session_is_told_by_its_reply_by_other_waits_and_by_the_notification() {
+    let mut execd = Execd::start();
+    let session = execd.open_until(STAYS, "ready");
+    let poll =
+        execd.start_request("write_stdin", json!({"session_id": session, "yield_time_ms": 60_000}));
+    let killed = execd.kill(session);
+    assert_eq!(killed["killed_by"], "kill_session");
+    let polled = execd.result_of(poll);
+    assert_eq!(polled["killed_by"], "kill_session");
+    let header = polled["header"].as_str().expect("text");
+    assert!(header.contains("\nsignal: SIGTERM\nkilled_by: kill_session\n"), "{header}");
+    assert_eq!(exit_of(&mut execd, session)["killed_by"], "kill_session");
+}
+
+/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
+///   ended it
+#[test]
+fn a_trap_that_makes_an_exit_status_of_the_signal_was_killed_all_the_same() {
+    let mut execd = Execd::start();
+    let session =
+        execd.open_until("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done", "ready");
+    let killed = execd.kill(session);
+    assert_eq!((&killed["exit_code"], &killed["killed_by"]), (&json!(7), &json!("kill_session")));
+}
+
+/// rule: protocol.md, killed_by: Of a shell that had ended by itself nothing is told, also where
+///   what it left behind is ended
+#[test]
+fn a_shell_that_had_ended_by_itself_was_not_killed_with_what_holds_its_output() {
+    let mut execd = Execd::start();
+    let opened = execd.open("sleep 300 & exit 3");
+    assert_eq!(opened["shell_exit_code"], 3);
+    let killed = execd.kill(session_of(&opened));
+    assert_eq!((&killed["killed"], &killed["exit_code"]), (&json!(true), &json!(3)));
+    assert_absent(&killed, &["killed_by"]);
+}
+
+/// rule: protocol.md, killed_by: An end that execd did not bring about is told as a signal from
+///   outside, or not at all
+#[test]
+fn an_end_that_execd_did_not_bring_about_is_a_signal_from_outside_or_its_own() {
+    let mut execd = Execd::start();
+    let told = |execd: &mut Execd, cmd: &str| execd.run(cmd).get("killed_by").cloned();
+    assert_eq!(told(&mut execd, "kill -TERM $$"), Some(json!("signal from outside")));
+    assert_eq!(told(&mut execd, "kill -KILL $$"), Some(json!("signal from outside")));
+    assert_eq!(told(&mut execd, "kill -SEGV $$"), None);
+    assert_eq!(told(&mut execd, "exit 143"), None);
+    let session = execd.open_until(STAYS, "ready");
+    let row = execd.listed(session).expect("it runs");
+    assert_absent(&row, &["killed_by"]);
+    send_signal(pid_of(&row), libc::SIGTERM);
+    execd.until_listed_exited(session);
+    let list = execd.peek();
+    assert_eq!(list["sessions"][0]["killed_by"], "signal from outside");
+    let text = list["text"].as_str().expect("text");
+    assert!(text.contains("[exited signal=SIGTERM, killed by signal from outside]"), "{text}");
+}
+
+/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
+///   ended it
+#[test]
+fn an_evicted_session_says_eviction() {
+    let mut execd = Execd::with(&["--max-sessions", "2", "--socket", "here.sock"], &[]);
+    let first = session_of(&execd.open("sleep 300"));
+    execd.open("sleep 300");
+    let third = execd.open("sleep 300");
+    assert_eq!(third["warning"], format!("evicted session {first} (LRU, over cap 2)"));
+    assert_eq!(exit_of(&mut execd, first)["killed_by"], "eviction");
+}
+
+/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
+///   ended it
+#[test]
+fn the_stream_family_says_timeout_or_kill_process_as_long_as_it_remembers() {
+    let mut execd = Execd::start();
+    let ended = execd.result("bash_stream", json!({"command": "sleep 300", "timeoutMs": 300}));
+    assert_eq!((&ended["timedOut"], &ended["killedBy"]), (&json!(true), &json!("timeout")));
+    let opened = execd.result("bash_stream", json!({"command": "sleep 300", "yieldMs": 250}));
+    let id = opened["sessionId"].clone();
+    let killed = execd.result("kill_process", json!({"sessionId": id}));
+    assert_eq!(killed["killedBy"], "kill_process");
+    assert_eq!(execd.result("poll_process", json!({"sessionId": id}))["killedBy"], "kill_process");
+    let opened = execd.result("bash_stream", json!({"command": "sleep 300", "yieldMs": 250}));
+    let late = json!({"sessionId": opened["sessionId"], "killIf": "timeout", "waitMs": 1});
+    assert_eq!(execd.result("poll_process", late)["killedBy"], "timeout");
+    let listed = execd.result("list_processes", json!({}));
+    let words: Vec<&str> = listed["processes"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|row| row["killedBy"].as_str().expect("a word"))
+        .collect();
+    assert_eq!(words, ["timeout", "kill_process", "timeout"], "newest first");
+    let told = execd.result("wait_for", json!({"session_ids": [id]}));
+    assert_eq!(told["sessions"][0]["killed_by"], "kill_process");
+}
+
+/// rule: protocol.md, killed_by: A signal that no SIGKILL follows counts for 2 s, and where the
+///   session ended by it
+#[test]
+fn a_handled_signal_is_the_reason_for_an_end_that_follows_and_not_for_one_much_later() {
+    let mut execd = Execd::start();
+    let cmd = "trap 'echo got it' INT; echo ready; until [ -e go ]; do sleep 0.01; done; exit 4";
+    let session = execd.open_until(cmd, "ready");
+    // It is answered when the wait of 2 s for the end is over: the signal was handled.
+    let params = json!({"sessionId": session, "signal": "INT"});
+    assert_eq!(execd.result("kill_process", params)["status"], "running");
+    std::fs::write(execd.file("go"), "").expect("a file");
+    let exit = exit_of(&mut execd, session);
+    assert_eq!(exit["exit_code"], 4);
+    assert_absent(&exit, &["killed_by"]);
+}
+
+/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
+///   ended it
+#[test]
+fn the_bash_family_says_timeout_cancel_or_kill_window() {
+    let mut execd = Execd::start();
+    let late = json!({"command": "sleep 300", "timeout": 0.3, "timeoutAction": "kill"});
+    assert_eq!(execd.result("bash", late)["killed_by"], "timeout");
+    let request = execd.start_request("bash", json!({"command": "echo ready; sleep 300"}));
+    execd.no_reply_yet(request);
+    assert!(execd.cancel(request));
+    assert_eq!(execd.result_of(request)["killed_by"], "cancel");
+    let opened = execd.result("bash", json!({"command": "sleep 300", "background": true}));
+    execd.result("tmux", json!({"action": "kill", "window": opened["window"]}));
+    assert_eq!(exit_of(&mut execd, 3)["killed_by"], "kill_window");
+}
+
+/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
+///   ended it
+#[test]
+fn the_end_of_execd_says_shutdown_or_that_its_client_has_gone() {
+    for closes in [false, true] {
+        let mut execd = Execd::with(&["--socket", "here.sock"], &[]);
+        let session = execd.open_until(STAYS, "ready");
+        let mut watcher = Wire::connect(&execd.file("here.sock"));
+        watcher.result("ping", json!({}));
+        if closes {
+            execd.close_stdin();
+        } else {
+            execd.start_request("shutdown", json!({}));
+        }
+        let exit = watcher.note("session_exited", |exit| exit["session_id"] == session);
+        let by = if closes { "client_gone" } else { "shutdown" };
+        assert_eq!(exit["killed_by"], by, "{exit}");
+        execd.wait_exit();
+    }
+}

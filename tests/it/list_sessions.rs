@@ -1,0 +1,439 @@
+//! list_sessions: its entries, their order and text, exited sessions that are told once,
+//! detached and left-over processes; and the cap on sessions: who is evicted, who never is,
+//! and what is said about it.
+
+use crate::common::*;
+use serde_json::{Value, json};
+
+fn ids(list: &Value) -> Vec<u64> {
+    let sessions = list["sessions"].as_array().expect("an array");
+    sessions.iter().map(|entry| entry["session_id"].as_u64().expect("a number")).collect()
+}
+
+fn list(execd: &mut Execd) -> Value {
+    execd.result("list_sessions", json!({}))
+}
+
+/// Opens a session that exits when told, tells it, and waits for that.
+fn open_exited(execd: &mut Execd, code: i32) -> u64 {
+    let cmd = format!("until [ -e go ]; do sleep 0.01; done; exit {code}");
+    let session = session_of(&execd.open(&cmd));
+    std::fs::write(execd.file("go"), "").expect("a file");
+    execd.until_listed_exited(session);
+    std::fs::remove_file(execd.file("go")).expect("the file");
+    session
+}
+
+// ---- Entries ----------------------------------------------------------------------------
+
+/// rule: unified-exec.md, list_sessions: `  (no live sessions)` when empty
+#[test]
+fn without_sessions_the_list_is_empty() {
+    let list = list(&mut Execd::start());
+    assert_eq!((&list["sessions"], &list["active_count"]), (&json!([]), &json!(0)));
+    assert_utc_stamp(&list["tool_time_utc"]);
+    let text = list["text"].as_str().expect("text");
+    assert!(text.starts_with("unified-exec sessions ("), "{text}");
+    assert!(text.ends_with(":\n  (no live sessions)"), "{text}");
+    assert_absent(&list, &["left"]);
+}
+
+/// rule: unified-exec.md, list_sessions: The fields of an entry
+#[test]
+fn an_entry_has_these_fields() {
+    let mut execd = Execd::start();
+    let first = execd.open_with("echo hi; sleep 60", json!({"name": "a name"}));
+    let list = list(&mut execd);
+    let entry = &list["sessions"][0];
+    for field in ["session_id", "command", "cwd", "tty", "pid", "log_path", "output_bytes_total"] {
+        assert_eq!(entry[field], first[field], "{field}");
+    }
+    assert_eq!((&entry["name"], &entry["running"]), (&json!("a name"), &json!(true)));
+    assert_eq!(entry["wake_armed"], false);
+    assert!(entry["elapsed_ms"].as_u64().expect("a number") >= 150, "{entry}");
+    let started = entry["started_at_ms"].as_u64().expect("a number");
+    assert!((1_600_000_000_000..9_000_000_000_000).contains(&started), "{entry}");
+    let apply_not = ["exit_code", "signal", "failure_message", "shell_exited", "detached"];
+    assert_absent(entry, &apply_not);
+    assert_eq!(list["active_count"], 1);
+}
+
+/// rule: unified-exec.md, list_sessions: Sorted by id
+#[test]
+fn entries_are_sorted_by_id() {
+    let mut execd = Execd::start();
+    let sessions = execd.open_all(&["sleep 60"; 12]);
+    execd.poll_now(sessions[5]);
+    execd.poll_now(sessions[2]);
+    assert_eq!(ids(&list(&mut execd)), (1..=12).collect::<Vec<u64>>());
+}
+
+/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
+/// rule: unified-exec.md, list_sessions: An exited session is reported once here, then removed
+#[test]
+fn an_exited_session_is_reported_once_then_removed() {
+    let mut execd = Execd::start();
+    let session = open_exited(&mut execd, 3);
+    let first = list(&mut execd);
+    let entry = &first["sessions"][0];
+    assert_eq!((&entry["session_id"], &entry["running"]), (&json!(session), &json!(false)));
+    assert_eq!((&entry["exit_code"], &first["active_count"]), (&json!(3), &json!(0)));
+    assert_eq!(list(&mut execd)["sessions"], json!([]));
+    execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
+}
+
+/// rule: unified-exec.md, list_sessions: With `peek: true` nothing is removed and no wake is used
+///   up
+#[test]
+fn peek_removes_nothing() {
+    let mut execd = Execd::start();
+    let session = open_exited(&mut execd, 3);
+    for _ in 0..3 {
+        assert_eq!(ids(&execd.peek()), [session]);
+    }
+    assert_eq!(execd.until_exit(session)["exit_code"], 3);
+}
+
+/// rule: unified-exec.md, list_sessions: The fields of an entry
+#[test]
+fn an_entry_tells_the_signal_of_a_death() {
+    let mut execd = Execd::start();
+    let session =
+        session_of(&execd.open("until [ -e go ]; do sleep 0.01; done; kill -USR1 $$; sleep 60"));
+    std::fs::write(execd.file("go"), "").expect("a file");
+    execd.until_listed_exited(session);
+    let entry = list(&mut execd)["sessions"][0].clone();
+    assert_eq!(entry["signal"], "SIGUSR1");
+    assert_absent(&entry, &["exit_code"]);
+}
+
+// ---- The text ---------------------------------------------------------------------------
+
+/// rule: unified-exec.md, list_sessions: `text` names each session on two lines
+#[test]
+fn the_text_has_two_lines_for_each_session() {
+    let mut execd = Execd::start();
+    let pipe = execd.open("sleep 61");
+    let tty = execd.open_with("sleep 62", json!({"tty": true}));
+    let listed = list(&mut execd);
+    let lines: Vec<&str> = listed["text"].as_str().expect("text").lines().collect();
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    assert!(lines[0].starts_with("unified-exec sessions (2 live"), "{lines:?}");
+    // A model that reads only the text can say until when to wait.
+    let clock = format!("tool_time_utc: {}", listed["tool_time_utc"].as_str().expect("a stamp"));
+    assert_eq!(lines[5], clock);
+    for (at, kind, command, result) in
+        [(1, "pipe", "sleep 61", &pipe), (3, "tty", "sleep 62", &tty)]
+    {
+        let words: Vec<&str> = lines[at].split_whitespace().collect();
+        let id = session_of(result).to_string();
+        assert_eq!(words[0].trim_start_matches('#'), id, "{lines:?}");
+        assert!(lines[at].contains(&pid_of(result).to_string()), "{lines:?}");
+        assert!(words.contains(&kind), "{lines:?}");
+        assert!(lines[at].ends_with(command), "{lines:?}");
+        let log = result["log_path"].as_str().expect("text");
+        assert!(lines[at + 1].trim_start().ends_with(log), "{lines:?}");
+    }
+}
+
+/// rule: unified-exec.md, list_sessions: `[exited exit_code=0; removed from store]` where so
+#[test]
+fn the_text_marks_exited_sessions() {
+    let mut execd = Execd::start();
+    execd.open("sleep 60");
+    execd.open("sleep 60");
+    open_exited(&mut execd, 7);
+    let listed = list(&mut execd);
+    let text = listed["text"].as_str().expect("text");
+    assert!(text.starts_with("unified-exec sessions (2 live, 1 just exited):\n"), "{text}");
+    let marked: Vec<&str> = text.lines().filter(|line| line.contains("[exited")).collect();
+    assert_eq!(marked.len(), 1, "{text}");
+    assert!(marked[0].contains("[exited exit_code=7; removed from store]"), "{text}");
+}
+
+/// rule: unified-exec.md, list_sessions: The command in `text` has 60 characters
+#[test]
+fn the_text_shows_sixty_characters_of_a_command() {
+    let mut execd = Execd::start();
+    let cmd = format!("sleep 60; : {}", "é".repeat(100));
+    execd.open(&cmd);
+    let listed = list(&mut execd);
+    let text = listed["text"].as_str().expect("text");
+    // With or without the mark of the cut among the sixty.
+    let start: String = cmd.chars().take(59).collect();
+    let more: String = cmd.chars().take(61).collect();
+    assert!(text.contains(&start) && !text.contains(&more), "{text}");
+    assert_eq!(listed["sessions"][0]["command"], cmd, "the entry has all of it");
+}
+
+/// rule: unified-exec.md, list_sessions: The command in `text` has 60 characters
+#[test]
+fn a_command_of_several_lines_stays_on_its_line() {
+    let mut execd = Execd::start();
+    execd.open("sleep 60\necho two\necho three");
+    let listed = list(&mut execd);
+    assert_eq!(listed["text"].as_str().expect("text").lines().count(), 4, "{listed}");
+}
+
+// ---- Processes beside the leader --------------------------------------------------------
+
+/// rule: architecture.md, Ending a session: list_sessions shows detached programs as `detached:
+///   [{pid, command}]`
+#[test]
+fn detached_processes_are_listed_with_their_session() {
+    let mut execd = Execd::start();
+    execd.leaves_processes_behind();
+    let session = execd.open_until("setsid sleep 4711 & echo ready; sleep 60", "ready");
+    let detached = |execd: &Execd| {
+        execd.session_processes().into_iter().find(|process| process.command == "sleep 4711")
+    };
+    eventually("setsid has become sleep", || detached(&execd).is_some());
+    let process = detached(&execd).expect("it runs");
+    let entry = execd.listed(session).expect("it is listed");
+    assert_eq!(entry["detached"], json!([{"pid": process.pid, "command": "sleep 4711"}]));
+}
+
+/// rule: architecture.md, Ending a session: A program that calls setsid has detached: kill_session
+///   leaves it alone
+#[test]
+fn a_detached_process_is_left_alone_by_kill() {
+    let mut execd = Execd::start();
+    execd.leaves_processes_behind();
+    let session =
+        execd.open_until("setsid sleep 4711 >/dev/null 2>&1 & echo ready; sleep 60", "ready");
+    eventually("setsid has become sleep", || {
+        execd.session_processes().iter().any(|process| process.command == "sleep 4711")
+    });
+    execd.kill(session);
+    let left: Vec<String> =
+        execd.session_processes().into_iter().map(|process| process.command).collect();
+    assert_eq!(left, ["sleep 4711"]);
+}
+
+/// rule: architecture.md, Ending a session: `--kill-detached` takes them along, by a mark that they
+///   cannot take off
+#[test]
+fn kill_detached_takes_detached_processes_along() {
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let session =
+        execd.open_until("setsid sleep 4711 >/dev/null 2>&1 & echo ready; sleep 60", "ready");
+    eventually("setsid has become sleep", || {
+        execd.session_processes().iter().any(|process| process.command == "sleep 4711")
+    });
+    execd.kill(session);
+    assert_eq!(execd.session_processes().len(), 0);
+}
+
+/// What has left with an emptied environment was not known any more, and a process that was started
+/// to look for it, and reaped, was taken for news: another was started at once, without end.
+/// rule: architecture.md, Ending a session: `--kill-detached` takes them along, by a mark that they
+///   cannot take off
+#[test]
+fn kill_detached_knows_its_own_whatever_they_do_and_looks_only_when_something_happens() {
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let runs = |execd: &Execd, number: i32| {
+        execd.processes().iter().any(|one| one.command == format!("sleep {number}"))
+    };
+    let away = "env -i EXECD_TEST_RUN=\"$EXECD_TEST_RUN\" setsid -f sleep";
+    let session = execd
+        .open_until(&format!("{away} 4712 >/dev/null 2>&1; echo ready; exec sleep 60"), "ready");
+    // This one stays behind a session that has ended by itself.
+    execd.run(&format!("{away} 4713 >/dev/null 2>&1; sleep 4714 >/dev/null 2>&1 &"));
+    eventually("both have become sleep", || runs(&execd, 4712) && runs(&execd, 4713));
+    execd.until_idle(|| 0);
+    execd.kill(session);
+    assert!(!runs(&execd, 4712) && runs(&execd, 4713), "its own, and nobody else's");
+    execd.kill(session + 1);
+    assert!(
+        !runs(&execd, 4713) && !runs(&execd, 4714),
+        "what was left of the other, and what left it"
+    );
+}
+
+/// rule: architecture.md, Ending a session: Members that outlive an ended session run on, and
+///   list_sessions shows them as `left`
+#[test]
+fn members_that_outlive_their_session_are_listed_as_left() {
+    let mut execd = Execd::start();
+    let result = execd.run("sleep 4711 >/dev/null 2>&1 & echo $!");
+    let pid: i32 = output(&result).trim().parse().expect("a pid");
+    eventually("bash has become sleep", || {
+        execd.session_processes().iter().any(|process| process.command == "sleep 4711")
+    });
+    let listed = execd.peek();
+    assert_eq!(listed["left"], json!([{"session_id": 1, "pid": pid, "command": "sleep 4711"}]));
+    assert_eq!(listed["sessions"], json!([]));
+}
+
+/// rule: architecture.md, Ending a session: kill_session with the old id ends what was left
+#[test]
+fn left_members_are_ended_by_their_old_id() {
+    let mut execd = Execd::start();
+    execd.run("sleep 4711 >/dev/null 2>&1 & sleep 4712 >/dev/null 2>&1 & true");
+    let result = execd.kill(1);
+    assert_eq!(result["found"], true, "{result}");
+    assert_eq!(execd.session_processes().len(), 0);
+    assert_absent(&execd.peek(), &["left"]);
+}
+
+/// rule: architecture.md, Ending a session: Who still holds the output after the shell is gone
+///   keeps the session running, with `shell_exited`
+#[test]
+fn a_session_whose_shell_is_gone_says_so() {
+    let mut execd = Execd::start();
+    let result = execd.exec(json!({"cmd": "sleep 300 & exit 3", "yield_time_ms": 30_000}));
+    let entry = execd.listed(session_of(&result)).expect("it is listed");
+    assert_eq!(entry["running"], true);
+    assert!(entry.get("shell_exited").is_some_and(|told| told != false), "{entry}");
+}
+
+// ---- The cap ----------------------------------------------------------------------------
+
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts the oldest
+///   where none has exited
+/// rule: unified-exec.md, Early exit, shell gone, LRU: The victim is ended like kill_session, in
+///   the background
+#[test]
+fn the_oldest_session_is_evicted_for_one_over_the_cap() {
+    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
+    let sessions = execd.open_all(&["sleep 60"; 4]);
+    let result = execd.open("sleep 60");
+    let warning = "evicted session 1 (LRU, over cap 4)";
+    assert!(result["warning"].as_str().expect("text").contains(warning), "{result}");
+    let header = result["header"].as_str().expect("text");
+    assert!(
+        header.lines().any(|line| line.starts_with("warning: ") && line.contains(warning)),
+        "{header}"
+    );
+    assert_eq!(ids(&execd.peek()), [2, 3, 4, 5]);
+    let own = "EXECD_SESSION_ID of the evicted";
+    let id = sessions[0].to_string();
+    eventually(own, || execd.session_processes().iter().all(|p| p.session.as_deref() != Some(&id)));
+}
+
+/// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for
+///   by `write_stdin` as any other
+#[test]
+fn an_evicted_id_says_so_and_names_its_log() {
+    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
+    let first = execd.open("sleep 60");
+    for _ in 0..4 {
+        execd.open("sleep 60");
+    }
+    let told = execd.write(json!({"session_id": 1, "yield_time_ms": 60_000}));
+    assert_eq!((&told["killed_by"], &told["signal"]), (&json!("eviction"), &json!("SIGTERM")));
+    assert_eq!(told["log_path"], first["log_path"]);
+}
+
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8, max −
+///   1) most recently used
+#[test]
+fn use_protects_a_session() {
+    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
+    execd.open_all(&["sleep 60"; 4]);
+    execd.poll_now(1);
+    execd.open("sleep 60");
+    assert_eq!(ids(&execd.peek()), [1, 3, 4, 5]);
+    execd.result("set_on_exit", json!({"session_id": 3, "on_exit": "none"}));
+    execd.open("sleep 60");
+    assert_eq!(ids(&execd.peek()), [1, 3, 5, 6]);
+}
+
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts the oldest
+///   exited one first
+#[test]
+fn the_oldest_exited_session_goes_first() {
+    let mut execd = Execd::with(&["--max-sessions", "12"], &[]);
+    let wait = "until [ -e go ]; do sleep 0.01; done; exit 3";
+    let mut cmds = ["sleep 60"; 12];
+    (cmds[2], cmds[3]) = (wait, wait);
+    execd.open_all(&cmds);
+    std::fs::write(execd.file("go"), "").expect("a file");
+    // Peeking does not name a session: it changes nobody's place.
+    execd.until_listed_exited(3);
+    execd.until_listed_exited(4);
+    let result = execd.open("sleep 60");
+    assert!(result["warning"].as_str().expect("text").contains("evicted session 3 "), "{result}");
+    let result = execd.open("sleep 60");
+    assert!(result["warning"].as_str().expect("text").contains("evicted session 4 "), "{result}");
+    let result = execd.open("sleep 60");
+    assert!(result["warning"].as_str().expect("text").contains("evicted session 1 "), "{result}");
+}
+
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes a session with a
+///   pending request
+/// rule: unified-exec.md, Early exit, shell gone, LRU: If nobody can be evicted the table runs over
+///   its cap and evicts as soon as somebody can be
+#[test]
+fn a_session_with_a_pending_request_is_never_evicted() {
+    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
+    execd.open_all(&["sleep 60"; 4]);
+    let poll = |execd: &mut Execd, session: u64| {
+        execd.start_request("write_stdin", json!({"session_id": session, "yield_time_ms": 50_000}))
+    };
+    let polls: Vec<u64> = (1..=4).map(|session| poll(&mut execd, session)).collect();
+    execd.open("sleep 60");
+    assert_eq!(ids(&execd.peek()), [1, 2, 3, 4, 5], "the table runs over its cap");
+    for id in &polls {
+        execd.no_reply_yet(*id);
+    }
+    execd.cancel(polls[0]);
+    execd.result_of(polls[0]);
+    eventually("somebody can be evicted, and is", || ids(&execd.peek()) == [2, 3, 4, 5]);
+}
+
+/// rule: unified-exec.md, Early exit, shell gone, LRU: A process that ends within 150 ms evicts
+///   nobody and is never listed
+#[test]
+fn an_early_exit_evicts_nobody() {
+    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
+    execd.open_all(&["sleep 60"; 4]);
+    for _ in 0..4 {
+        execd.run("true");
+    }
+    // On a slow machine `true` can outlive 150 ms; then it takes a place like any other.
+    let outlived = execd.notified("session_started").len() > 4;
+    assert!(outlived || ids(&execd.peek()) == [1, 2, 3, 4], "{}", execd.peek());
+}
+
+#[test]
+fn an_exited_session_can_be_evicted_before_anybody_saw_its_exit() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let session = open_exited(&mut execd, 3);
+    execd.open("sleep 60");
+    execd.open("sleep 60");
+    let message = execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
+    assert!(message.contains("(evicted; log: "), "{message}");
+}
+
+/// rule: unified-exec.md, exec_command, result: `warning` is also a line of the header
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Warnings start at max − 4
+#[test]
+fn warnings_start_four_below_the_cap() {
+    let mut execd = Execd::with(&["--max-sessions", "6"], &[]);
+    let first = execd.open("sleep 60");
+    assert_absent(&first, &["warning"]);
+    let second = execd.open("sleep 60");
+    assert_eq!(second["warning"], "2/6 sessions open");
+    let header = second["header"].as_str().expect("text");
+    assert!(header.lines().any(|line| line == "warning: 2/6 sessions open"), "{header}");
+    assert_eq!(execd.open("sleep 60")["warning"], "3/6 sessions open");
+    // Also where the answer comes so early that it is what enters the session into the table.
+    let held = execd.exec(json!({"cmd": "sleep 60 & echo held"}));
+    assert_eq!(
+        (&held["shell_exit_code"], &held["warning"]),
+        (&json!(0), &json!("4/6 sessions open"))
+    );
+}
+
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts
+#[test]
+fn sixty_four_sessions_fit_and_the_sixty_fifth_evicts() {
+    let mut execd = Execd::start();
+    execd.open_all(&["sleep 60"; 64]);
+    assert_eq!(list(&mut execd)["active_count"], 64);
+    let result = execd.open("sleep 60");
+    let warning = result["warning"].as_str().expect("text");
+    assert!(warning.contains("evicted session 1 (LRU, over cap 64)"), "{warning}");
+    assert_eq!(ids(&execd.peek()), (2..=65).collect::<Vec<u64>>());
+}

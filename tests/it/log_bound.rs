@@ -1,0 +1,459 @@
+//! Logs that lose their oldest bytes instead of growing: what they take of the disk, what they keep
+//! and where, and what replies say of it (unified-exec.md, Logs), on file systems with holes and
+//! on one without.
+
+use std::fs::DirEntry;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::outside::{Trace, can_trace, left_out, until_runs};
+use crate::common::{
+    Execd, PATIENCE, Setup, assert_absent, eventually, is_alive, log_path, output, send_signal,
+    session_of,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The bound of these tests, the smallest that there is.
+const KEEP_BYTES: u64 = 1 << 20;
+const STEP_BYTES: u64 = KEEP_BYTES / 16;
+const BOUND: [&str; 2] = ["--log-keep-bytes", "1048576"];
+/// What `stat` counts blocks in.
+const BLOCK_BYTES: u64 = 512;
+/// Between two looks at what logs take of the disk.
+const LOOK_PAUSE: Duration = Duration::from_millis(2);
+/// Prints 2,288,895 bytes.
+const LINES: u64 = 330_000;
+
+/// Lines 1 to `LINES`, as `seq` prints them.
+fn lines(from: u64, to: u64) -> Vec<u8> {
+    (from..=to).flat_map(|n| format!("{n}\n").into_bytes()).collect()
+}
+
+/// An execd whose logs are bounded, and the directory of its logs as the test sees it.
+struct Bounded {
+    execd: Execd,
+    logs: PathBuf,
+    /// What the log directory's path in replies has to be put behind.
+    root: PathBuf,
+    /// The log goes on in segments.
+    segments: bool,
+    _dir: Option<TempDir>,
+}
+
+impl Bounded {
+    /// In a directory on the file system that tests use anyway.
+    fn usual(more: &[&str]) -> Self {
+        let execd = Execd::with(&[&BOUND, more].concat(), &[]);
+        let logs = execd.log_dir();
+        Self { execd, logs, root: PathBuf::new(), segments: false, _dir: None }
+    }
+
+    /// On a tmpfs.
+    fn in_memory(more: &[&str]) -> Option<Self> {
+        let dir = tempfile::tempdir_in("/dev/shm").ok()?;
+        let logs = dir.path().join("logs");
+        let place = ["--log-dir", logs.to_str()?];
+        let execd = Execd::with(&[&BOUND, &place, more].concat(), &[]);
+        Some(Self { execd, logs, root: PathBuf::new(), segments: false, _dir: Some(dir) })
+    }
+
+    /// On a file system without holes, which execd alone sees.
+    fn without_holes(more: &[&str]) -> Option<Self> {
+        let dir = TempDir::new().ok()?;
+        let mount = format!("mount -t ramfs none {}", dir.path().display());
+        let may = Command::new("unshare").args(["-Urm", "sh", "-c", &mount]).output();
+        if !may.is_ok_and(|done| done.status.success()) {
+            left_out("a ramfs cannot be mounted in a namespace of one's own");
+            return None;
+        }
+        let logs = dir.path().join("logs");
+        let place = ["--log-dir", logs.to_str()?];
+        let exec = format!("{mount} && exec \"$@\"");
+        let words = ["unshare", "-Urm", "sh", "-c", &exec, "sh"];
+        let mut execd = Setup::behind(&words, &[&BOUND, &place, more].concat()).start();
+        execd.ping();
+        let root = PathBuf::from(format!("/proc/{}/root", execd.pid()));
+        let logs = root.join(logs.strip_prefix("/").ok()?);
+        Some(Self { execd, logs, root, segments: true, _dir: Some(dir) })
+    }
+
+    /// On each file system that can be had here, with and without a keeper.
+    fn everywhere() -> Vec<Self> {
+        let mut all = Vec::new();
+        for more in [&[][..], &["--no-keeper"]] {
+            all.push(Self::usual(more));
+            all.extend(Self::in_memory(more));
+            all.extend(Self::without_holes(more));
+        }
+        all
+    }
+
+    /// What the log takes of the disk, without the facts beside it.
+    fn taken(&self) -> u64 {
+        let names = std::fs::read_dir(&self.logs).expect("the log directory");
+        let of_a_log = |name: &DirEntry| name.file_name().to_string_lossy().contains(".log");
+        // One may go between its name and the look at it.
+        let blocks = |name: DirEntry| name.metadata().map_or(0, |found| found.blocks());
+        names.flatten().filter(of_a_log).map(|name| blocks(name) * BLOCK_BYTES).sum()
+    }
+
+    fn check_taken(&self) -> u64 {
+        let taken = self.taken();
+        assert!(taken <= KEEP_BYTES + STEP_BYTES, "the log takes {taken} bytes of the disk");
+        taken
+    }
+
+    /// Where a result's log is, as the test sees it.
+    fn log(&self, result: &Value) -> PathBuf {
+        let path = log_path(result);
+        if self.root.as_os_str().is_empty() {
+            return path;
+        }
+        self.root.join(path.strip_prefix("/").expect("an absolute path"))
+    }
+
+    /// The bytes of the log from `from` on, by their places.
+    fn kept(&self, log: &Path, from: u64) -> Vec<u8> {
+        if !self.segments {
+            let file = std::fs::File::open(log).expect("the log");
+            let size = file.metadata().expect("its size").len();
+            let mut bytes = vec![0; usize::try_from(size - from).expect("a size")];
+            file.read_exact_at(&mut bytes, from).expect("the kept bytes");
+            return bytes;
+        }
+        let (mut bytes, mut number) = (Vec::new(), from / STEP_BYTES + 1);
+        let name = |number: u64| match number {
+            1 => log.to_owned(),
+            _ => PathBuf::from(format!("{}.{number}", log.display())),
+        };
+        assert_eq!(from % STEP_BYTES, 0, "a segment is there or not");
+        assert!(number < 3 || !name(number - 1).exists(), "the one before is deleted");
+        while let Ok(some) = std::fs::read(name(number)) {
+            bytes.extend(some);
+            number += 1;
+        }
+        bytes
+    }
+
+    /// The log has the last bytes of `wrote` at their places, and the result says which.
+    fn check_kept(&self, result: &Value, wrote: &[u8]) {
+        let from = result["log_from"].as_u64().unwrap_or_else(|| panic!("{result}"));
+        let total = wrote.len() as u64;
+        assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&(total - from)), "from {from}");
+        let kept = self.kept(&self.log(result), from);
+        let at = usize::try_from(from).expect("a place");
+        assert!(kept == wrote[at..], "the kept bytes are not the last {}", total - from);
+    }
+}
+
+/// The header says what the log has.
+fn tells_kept(result: &Value) {
+    let header = result["header"].as_str().expect("a header");
+    let (from, total) = (&result["log_from"], &result["output_bytes_total"]);
+    let said = format!("\nlog: bytes {from}– of {total} kept\n");
+    assert!(header.contains(&said), "{said:?} is not in {header}");
+    assert_absent(result, &["log_complete", "log_truncated", "failure_message", "warning"]);
+}
+
+/// rule: unified-exec.md, Logs: No place in it changes: the bytes that are kept are where they were
+/// rule: unified-exec.md, Logs: Replies say from where on a log is kept: `log_from`, and a line of
+///   the header
+#[test]
+fn a_flood_keeps_its_last_bytes_in_their_places_and_takes_no_more_than_its_bound() {
+    let wrote = lines(1, LINES);
+    for mut one in Bounded::everywhere() {
+        let result = one.execd.run(&format!("seq 1 {LINES}"));
+        assert_eq!(result["output_bytes_total"], wrote.len(), "{result}");
+        tells_kept(&result);
+        one.check_kept(&result, &wrote);
+        assert!(one.check_taken() >= KEEP_BYTES, "the disk says how much is kept");
+    }
+}
+
+/// Looks all the time at what the log of a `yes` takes of the disk, until that has printed so much
+/// and so long.
+fn watch_yes(mut one: Bounded, bytes: u64, time: Duration) {
+    let session = session_of(&one.execd.open("exec yes"));
+    let begun = Instant::now();
+    let (mut looks, mut most) = (0_u64, 0);
+    loop {
+        for _ in 0..20 {
+            most = one.check_taken().max(most);
+            looks += 1;
+            thread::sleep(LOOK_PAUSE);
+        }
+        let row = one.execd.listed(session).expect("it runs");
+        assert_absent(&row, &["failure_message"]);
+        let total = row["output_bytes_total"].as_u64().expect("a number");
+        if total >= bytes && begun.elapsed() >= time {
+            eprintln!("{total} bytes, {looks} looks, at most {most} bytes of the disk");
+            break;
+        }
+        assert!(begun.elapsed() < time + PATIENCE, "`yes` printed only {total} bytes");
+    }
+    assert!(most >= KEEP_BYTES, "{most}");
+    one.execd.kill(session);
+    let mut page = Value::Null;
+    eventually("it has ended", || {
+        page = one.execd.result("read_output", json!({"session_id": session, "max_bytes": 1}));
+        page["eof"] == true
+    });
+    let place = |name: &str| page[name].as_u64().unwrap_or_else(|| panic!("{name}: {page}"));
+    let kept = place("total_bytes") - place("log_from");
+    assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&kept), "{page}");
+    one.check_taken();
+}
+
+/// rule: unified-exec.md, Logs: The log takes no more of the disk than N and a sixteenth of it
+#[test]
+fn yes_never_takes_more_of_the_disk_than_its_bound() {
+    for one in Bounded::everywhere() {
+        watch_yes(one, 64 << 20, Duration::ZERO);
+    }
+}
+
+/// The three file systems beside each other.
+#[test]
+#[ignore = "takes a minute; the one before is the same with less output"]
+fn yes_of_a_minute_never_takes_more_of_the_disk_than_its_bound() {
+    let all = [Some(Bounded::usual(&[])), Bounded::in_memory(&[]), Bounded::without_holes(&[])];
+    thread::scope(|scope| {
+        for one in all.into_iter().flatten() {
+            scope.spawn(move || watch_yes(one, 1 << 30, Duration::from_secs(60)));
+        }
+    });
+}
+
+/// rule: unified-exec.md, Logs: `--log-keep-bytes 0` keeps all
+#[test]
+fn a_log_below_its_bound_or_without_one_is_kept_whole() {
+    let mut execd = Execd::with(&["--log-keep-bytes", "0"], &[]);
+    let result = execd.run(&format!("seq 1 {LINES}"));
+    assert_absent(&result, &["log_from"]);
+    assert!(crate::common::log_of(&result) == lines(1, LINES));
+    let mut execd = Execd::with(&BOUND, &[]);
+    let result = execd.run("seq 1 100000");
+    assert_absent(&result, &["log_from"]);
+    assert!(!result["header"].as_str().expect("a header").contains("\nlog: "));
+    assert!(crate::common::log_of(&result) == lines(1, 100_000));
+}
+
+/// A shell that prints the numbers of each range that it reads.
+const PRINT_RANGES: &str = "echo up; while read a b; do seq $a $b; done";
+
+/// A session that prints ranges of lines, and what it has printed.
+struct Printer {
+    session: u64,
+    wrote: Vec<u8>,
+    next: u64,
+}
+
+impl Printer {
+    fn start(execd: &mut Execd) -> Self {
+        let result = execd.open_with(PRINT_RANGES, json!({"shell": "sh"}));
+        Self { session: session_of(&result), wrote: b"up\n".to_vec(), next: 1 }
+    }
+
+    /// Prints so many more lines; execd has read them all when this is over.
+    fn print(&mut self, execd: &mut Execd, count: u64) {
+        let (from, to) = (self.next, self.next + count - 1);
+        let chars = format!("{from} {to}\\n");
+        execd.write(json!({"session_id": self.session, "chars": chars, "yield_time_ms": 250}));
+        self.wrote.extend(lines(from, to));
+        self.next = to + 1;
+        eventually("it has come", || {
+            let row = execd.listed(self.session).expect("it runs");
+            row["output_bytes_total"] == self.wrote.len()
+        });
+    }
+
+    fn end(&self, execd: &mut Execd) -> Value {
+        let end = json!({"session_id": self.session, "eof": true, "yield_time_ms": 30_000});
+        execd.write(end)
+    }
+}
+
+fn kill_keeper(execd: &mut Execd) {
+    let pid = execd.keeper();
+    until_runs(pid, "execd-keeper");
+    send_signal(pid, libc::SIGKILL);
+    eventually("the keeper is gone", || !is_alive(pid));
+    eventually("there is another one", || {
+        let info = execd.result("server_info", json!({}));
+        info["keeper_pid"].as_i64().is_some_and(|now| now != i64::from(pid))
+    });
+}
+
+/// rule: unified-exec.md, Logs: A new log writer goes on where the kept part of a log begins
+#[test]
+fn a_keeper_that_is_killed_is_followed_by_one_that_knows_what_is_kept() {
+    for one in [Some(Bounded::usual(&[])), Bounded::in_memory(&[]), Bounded::without_holes(&[])] {
+        let Some(mut one) = one else { continue };
+        let mut printer = Printer::start(&mut one.execd);
+        // Below a step, above it, and when the beginning is gone.
+        for count in [1_000, 20_000, LINES, LINES / 2] {
+            printer.print(&mut one.execd, count);
+            let listed = one.execd.listed(printer.session).expect("it runs");
+            let file = one.log(&listed);
+            let whole = printer.wrote.len() as u64;
+            eventually("the log has it all", || {
+                let size = |path: PathBuf| path.metadata().map_or(0, |found| found.len());
+                if !one.segments {
+                    return size(file.clone()) == whole;
+                }
+                let (number, last) = (whole / STEP_BYTES + 1, whole % STEP_BYTES);
+                let name = match number {
+                    1 => file.clone(),
+                    _ => PathBuf::from(format!("{}.{number}", file.display())),
+                };
+                size(name) == last
+            });
+            kill_keeper(&mut one.execd);
+            one.check_taken();
+        }
+        printer.print(&mut one.execd, 20_000);
+        let end = printer.end(&mut one.execd);
+        tells_kept(&end);
+        one.check_kept(&end, &printer.wrote);
+        assert!(one.check_taken() >= KEEP_BYTES);
+    }
+}
+
+/// rule: unified-exec.md, Logs: A log that somebody has made shorter begins anew
+#[test]
+fn a_log_that_is_deleted_or_made_shorter_begins_anew_within_its_bound() {
+    for shorter in [false, true] {
+        let all = [
+            Some(Bounded::usual(&[])),
+            Some(Bounded::usual(&["--no-keeper"])),
+            Bounded::without_holes(&[]),
+        ];
+        for mut one in all.into_iter().flatten() {
+            let mut printer = Printer::start(&mut one.execd);
+            printer.print(&mut one.execd, LINES);
+            let listed = one.execd.listed(printer.session).expect("it runs");
+            let file = one.log(&listed);
+            eventually("it has lost its beginning", || {
+                let listed = one.execd.listed(printer.session).expect("it runs");
+                listed["log_from"].as_u64().is_some()
+            });
+            if shorter && !one.segments {
+                let file = std::fs::File::options().write(true).open(&file).expect("the log");
+                file.set_len(0).expect("it is made empty");
+            } else {
+                std::fs::remove_file(&file).expect("it is deleted");
+            }
+            // Looked at once a second, and before an answer that waits for it.
+            eventually("that is noticed", || {
+                printer.print(&mut one.execd, 10);
+                let listed = one.execd.listed(printer.session).expect("it runs");
+                listed["failure_message"].as_str().is_some()
+            });
+            printer.print(&mut one.execd, 10);
+            let before = printer.wrote.len() as u64;
+            printer.print(&mut one.execd, 2 * LINES);
+            one.check_taken();
+            let end = printer.end(&mut one.execd);
+            let from = end["log_from"].as_u64().unwrap_or_else(|| panic!("{end}"));
+            assert!(from > before, "{end}");
+            assert_eq!(end["log_complete"], false, "{end}");
+            let size = one.check_taken();
+            assert!(size >= KEEP_BYTES, "{size}");
+        }
+    }
+}
+
+/// rule: unified-exec.md, Logs: No command is blocked or ended for it
+#[test]
+fn a_log_that_is_replaced_is_left_alone() {
+    let mut one = Bounded::usual(&[]);
+    let mut printer = Printer::start(&mut one.execd);
+    printer.print(&mut one.execd, LINES);
+    let file = log_path(&one.execd.listed(printer.session).expect("it runs"));
+    let other = one.execd.file("other");
+    std::fs::write(&other, "somebody's").expect("a file");
+    std::fs::rename(&other, &file).expect("it takes the log's place");
+    eventually("that is noticed", || {
+        printer.print(&mut one.execd, 10);
+        let listed = one.execd.listed(printer.session).expect("it runs");
+        listed["failure_message"].as_str().is_some()
+    });
+    printer.print(&mut one.execd, LINES);
+    let end = printer.end(&mut one.execd);
+    assert_eq!(end["exit_code"], 0, "{end}");
+    assert!(output(&end).is_empty() && end["log_complete"] == false, "{end}");
+    assert_eq!(std::fs::read(&file).expect("it is there"), b"somebody's");
+}
+
+/// rule: unified-exec.md, Logs: Replies say from where on a log is kept: `log_from`, and a line of
+///   the header
+/// rule: bash-stream.md, The log by pages: Replies say from where on a log is kept: `logFrom`
+/// rule: bash.md, Logs and limits: Replies say from where on a log is kept: `log_from`
+#[test]
+fn every_family_says_from_where_on_a_log_is_kept() {
+    let mut execd = Execd::with(&BOUND, &[]);
+    let wrote = lines(1, LINES);
+    let cmd = format!("seq 1 {LINES}");
+    let from_of = |result: &Value, name: &str| {
+        let from = result[name].as_u64().unwrap_or_else(|| panic!("{name}: {result}"));
+        let kept = wrote.len() as u64 - from;
+        assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&kept), "{name}: {result}");
+        from
+    };
+    let total = wrote.len();
+    let kept = |from| format!("bytes {from}–{total} of {total} kept: execd log ");
+    let stream = execd.result("bash_stream", json!({"command": cmd}));
+    let from = from_of(&stream, "logFrom");
+    let text = stream["aggregated"].as_str().expect("text");
+    assert!(text.contains(&kept(from)), "{text}");
+    let jobs = execd.result("list_processes", json!({}));
+    assert_eq!(from_of(&jobs["processes"][0], "logFrom"), from);
+    let window = execd.result("bash", json!({"command": cmd}));
+    let from = from_of(&window, "log_from");
+    let text = window["text"].as_str().expect("text");
+    assert!(text.contains(&kept(from)), "{text}");
+    // A session that goes on: its reply, its row, and who waits for it.
+    let mut printer = Printer::start(&mut execd);
+    printer.print(&mut execd, LINES);
+    eventually("the row tells", || {
+        let listed = execd.listed(printer.session).expect("it runs");
+        listed["log_from"].as_u64().is_some()
+    });
+    let text = execd.result("list_sessions", json!({}))["text"].to_string();
+    assert!(text.contains(&format!(" kept: execd log {}-", printer.session)), "{text}");
+    let seen = execd.result("attach_session", json!({"session_id": printer.session}));
+    assert!(seen["log_from"].as_u64().is_some(), "{seen}");
+    execd.result("detach_session", json!({"session_id": printer.session}));
+    let wait = json!({"session_ids": [printer.session], "timeout_ms": 250});
+    let waited = execd.result("wait_for", wait);
+    assert!(waited["sessions"][0]["log_from"].as_u64().is_some(), "{waited}");
+    let end = printer.end(&mut execd);
+    tells_kept(&end);
+    let note = execd.notification("session_exited", |note| note["session_id"] == printer.session);
+    assert_eq!(note["log_from"], end["log_from"], "{note}");
+}
+
+/// rule: architecture.md, The keeper: A log that has become as large as it may loses its beginning;
+///   the loop has no part in it but to read what is acknowledged
+#[test]
+fn the_loop_gives_nothing_back_to_the_disk_itself() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Execd::with(&BOUND, &[]);
+    let mut printer = Printer::start(&mut execd);
+    printer.print(&mut execd, 10);
+    let calls = "trace=fallocate,ftruncate,unlink,unlinkat,lseek";
+    let (keeper, own) = (execd.keeper(), execd.pid());
+    let traces = [keeper, own].map(|pid| Trace::attach(pid, &["-e", calls]));
+    printer.print(&mut execd, LINES);
+    let end = printer.end(&mut execd);
+    tells_kept(&end);
+    let [keeper, own] = traces.map(Trace::detach);
+    assert!(keeper.contains("FALLOC_FL_PUNCH_HOLE"), "{keeper}");
+    assert!(!own.contains('('), "{own}");
+}

@@ -1,0 +1,653 @@
+//! The facts beside each log, and `execd log` and `execd logs`, for people (logs.md).
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::UNIX_EPOCH;
+
+use crate::common::data::Random;
+use crate::common::host::Host;
+use crate::common::outside::until_runs;
+use crate::common::{
+    Execd, assert_absent, eventually, is_alive, log_of, log_path, pid_of, send_signal, session_of,
+};
+use serde_json::{Value, json};
+
+// ---- Facts beside each log --------------------------------------------------------------------
+
+/// The file of facts beside the log of a result.
+fn meta_of(result: &Value) -> PathBuf {
+    log_path(result).with_extension("meta")
+}
+
+/// The facts in a file, once there are any that fit.
+fn facts(path: &Path, fits: impl Fn(&Value) -> bool) -> Value {
+    let mut found = Value::Null;
+    eventually("the facts are written", || {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        found = serde_json::from_str(&text).unwrap_or_default();
+        found.is_object() && fits(&found)
+    });
+    found
+}
+
+/// Types what a session ends by; its last result.
+fn last_input(execd: &mut Execd, session: u64, chars: &str) -> Value {
+    execd.write(json!({"session_id": session, "chars": chars, "yield_time_ms": 60_000}))
+}
+
+fn is_over(facts: &Value) -> bool {
+    facts["ended_at_ms"].is_i64()
+}
+
+/// rule: logs.md, Facts beside each log: Beside `execd-3-ab12cd34.log` stands
+///   `execd-3-ab12cd34.meta` (mode 0600): one line of JSON
+/// rule: logs.md, Facts beside each log: The command stands there as lists show it, cut at 2,000
+///   bytes; never the environment, never input
+#[test]
+fn the_facts_of_a_session_stand_beside_its_log() {
+    let mut execd = Execd::start();
+    let cwd = execd.workdir().to_string_lossy().into_owned();
+    let cmd = "read line; echo done; exit 7";
+    let secret = json!({"env": {"TOKEN": "of-the-environment"}});
+    let opened = execd.open_with(cmd, secret);
+    let session = session_of(&opened);
+    let path = meta_of(&opened);
+    let begun = facts(&path, |_| true);
+    assert_eq!(begun["session_id"], session);
+    assert_eq!((&begun["family"], &begun["command"]), (&json!("unified"), &json!(cmd)));
+    assert_eq!((&begun["cwd"], &begun["pid"]), (&json!(cwd), &json!(pid_of(&opened))));
+    assert_eq!(begun["execd_pid"], execd.pid());
+    assert_absent(&begun, &["ended_at_ms", "exit_code", "total_bytes"]);
+    assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o7777, 0o600);
+    last_input(&mut execd, session, "of-the-input\n");
+    let over = facts(&path, is_over);
+    assert_eq!((&over["exit_code"], &over["total_bytes"]), (&json!(7), &json!(5)));
+    assert!(over["ended_at_ms"].as_i64() >= over["started_at_ms"].as_i64(), "{over}");
+    assert_absent(&over, &["signal", "killed_by", "name", "env"]);
+    let text = fs::read_to_string(&path).expect("it is there");
+    assert!(!text.contains("of-the-") && text.ends_with("}\n"), "{text}");
+    let killed = execd.open("sleep 1000");
+    execd.kill(session_of(&killed));
+    let over = facts(&meta_of(&killed), is_over);
+    assert_eq!((&over["signal"], &over["killed_by"]), (&json!("SIGTERM"), &json!("kill_session")));
+    let long = execd.run(&format!(": {}", "x".repeat(9_000)));
+    let cut = facts(&meta_of(&long), is_over);
+    let cut = cut["command"].as_str().expect("a command").to_owned();
+    assert!(cut.len() <= 2_003 && cut.ends_with("x…"), "{cut}");
+}
+
+/// rule: logs.md, Facts beside each log: A log writer that was killed is followed by one that
+///   writes the facts again
+#[test]
+fn a_new_log_writer_writes_the_facts_again() {
+    let mut execd = Execd::start();
+    let opened = execd.open("sleep 1000");
+    let over = execd.open("sleep 0.5; exit 3");
+    execd.until_listed_exited(session_of(&over));
+    let paths = [&opened, &over].map(meta_of);
+    facts(&paths[0], |_| true);
+    facts(&paths[1], is_over);
+    let keeper = execd.keeper();
+    until_runs(keeper, "execd-keeper");
+    send_signal(keeper, libc::SIGKILL);
+    eventually("the keeper is gone", || !is_alive(keeper));
+    // Whether the new one has written them before this does not matter: it writes them once.
+    for path in &paths {
+        fs::write(path, "").expect("it can be written");
+    }
+    send_signal(execd.keeper(), libc::SIGKILL);
+    assert_eq!(facts(&paths[0], |_| true)["command"], "sleep 1000");
+    assert_eq!(facts(&paths[1], is_over)["exit_code"], 3);
+}
+
+/// rule: logs.md, Facts beside each log: Facts that cannot be written are left out; nothing depends
+///   on them
+#[test]
+fn facts_that_cannot_be_written_are_no_trouble() {
+    for more in [&[][..], &["--no-keeper"]] {
+        let mut execd = Execd::with(more, &[]);
+        let opened = execd.open("read line; echo $line");
+        let path = meta_of(&opened);
+        facts(&path, |_| true);
+        fs::remove_file(&path).expect("it is there");
+        fs::create_dir(&path).expect("a directory in its place");
+        let session = session_of(&opened);
+        let result = last_input(&mut execd, session, "all of it\n");
+        assert_absent(&result, &["failure_message", "log_complete", "log_truncated"]);
+        assert_eq!(log_of(&result), b"all of it\n");
+        let next = execd.run("echo next");
+        assert_eq!(facts(&meta_of(&next), is_over)["exit_code"], 0);
+    }
+}
+
+// ---- execd log, execd logs --------------------------------------------------------------------
+
+/// What a command of the command line has said.
+struct Said {
+    status: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// Runs execd with these arguments where this execd's socket and logs are found.
+fn said(execd: &Host, arguments: &[&str]) -> Said {
+    let output = command(execd, arguments).output().expect("execd runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    Said { status: output.status.code(), out, err }
+}
+
+fn command(execd: &Host, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+    command.args(arguments).current_dir(execd.workdir());
+    command.env("TMPDIR", execd.tmpdir()).env("XDG_RUNTIME_DIR", execd.runtime_dir());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// An execd whose first session has a number that no other execd of this machine has, and that
+/// number.
+fn alone(flags: &[&str]) -> (Execd, u64) {
+    let id = 1_000_000 + u64::from(std::process::id()) * 10;
+    let first = ["--first-session-id", &id.to_string()].map(str::to_owned);
+    let flags: Vec<&str> = flags.iter().copied().chain(first.iter().map(String::as_str)).collect();
+    (Execd::with(&flags, &[]), id)
+}
+
+/// A log's name as `execd logs` shows it.
+fn short(path: &Path) -> String {
+    let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+    stem.strip_prefix("execd-").expect("a log of execd").to_owned()
+}
+
+/// rule: logs.md, Reading by people: `execd log @3` prints all that is kept of a session's output
+/// rule: logs.md, Reading by people: as clean text, which changes no terminal, or with `--raw` the
+///   exact bytes
+#[test]
+fn the_output_of_a_session_is_printed_while_it_runs_when_it_is_over_and_when_its_execd_is_gone() {
+    let (mut execd, id) = alone(&[]);
+    let cmd = "printf 'one\\n\\033[31mtwo\\033[0m\\nthree\\n'; read l";
+    let session = execd.open_until(cmd, "three");
+    let path = execd.log_files().pop().expect("a log");
+    assert_eq!(session, id);
+    let id = format!("@{id}");
+    let name = short(&path);
+    let exact = "one\n\u{1b}[31mtwo\u{1b}[0m\nthree\n";
+    let holds = |execd: &Host, whose: &str| {
+        for (flags, out) in [
+            (&[][..], "one\ntwo\nthree\n"),
+            (&["--lines", "1"], "three\n"),
+            (&["-n", "2"], "two\nthree\n"),
+            (&["--from", "4"], "two\nthree\n"),
+            (&["--from", "-6"], "three\n"),
+            (&["--raw"], exact),
+            (&["--raw", "--from", "4", "--lines", "9"], &exact[4..]),
+        ] {
+            let said = said(execd, &[&["log", whose], flags].concat());
+            assert_eq!((said.out.as_str(), said.err.as_str()), (out, ""), "{whose} {flags:?}");
+            assert_eq!(said.status, Some(0));
+        }
+    };
+    holds(&execd, &id);
+    holds(&execd, &name);
+    last_input(&mut execd, session, "\n");
+    // It has left every list.
+    holds(&execd, &id);
+    facts(&path.with_extension("meta"), is_over);
+    execd.close_stdin();
+    execd.wait_exit();
+    for whose in [&id, &name, &path.to_string_lossy().into_owned()] {
+        holds(&execd, whose);
+    }
+    let said = said(&execd, &["log", "@77"]);
+    let none = "execd: no session @77, and no log of one: execd logs lists them\n";
+    assert_eq!((said.status, said.err.as_str()), (Some(1), none));
+}
+
+/// A log by its name was once taken for that of an execd that is gone: nothing was waited for.
+/// rule: logs.md, Reading by people: `--follow` goes on to the session's end, also of a log by its
+///   name or path where its execd can be asked
+#[test]
+fn the_output_is_followed_to_the_sessions_end() {
+    let (mut execd, id) = alone(&[]);
+    for (id, by_name) in [(id, false), (id + 1, true)] {
+        let opened = execd.open("echo begun; read l; echo $l; read l");
+        let session = session_of(&opened);
+        assert_eq!(session, id);
+        let whose = if by_name { short(&log_path(&opened)) } else { format!("@{session}") };
+        let mut follower = command(&execd, &["log", "--follow", &whose]);
+        let mut follower = follower.spawn().expect("execd runs");
+        let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
+        let mut next = || lines.next().transpose().expect("text");
+        assert_eq!(next().as_deref(), Some("begun"), "{whose}");
+        execd.input(session, "more\n");
+        assert_eq!(next().as_deref(), Some("more"), "{whose}");
+        last_input(&mut execd, session, "\n");
+        assert_eq!(next(), None, "{whose}");
+        assert_eq!(follower.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+/// rule: logs.md, Reading by people: A beginning that is gone is told on stderr
+/// rule: logs.md, Reading by people: Texts that name a log which has lost its beginning say what is
+///   kept and how to read it
+#[test]
+fn a_beginning_that_is_gone_is_told_and_what_is_kept_is_read_as_texts_say() {
+    let (mut execd, id) = alone(&["--log-keep-bytes", "1048576"]);
+    let result = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+    let (from, total) = (&result["log_from"], &result["output_bytes_total"]);
+    let (from, total) = (from.as_u64().expect("lost"), total.as_u64().expect("a number"));
+    let name = short(&log_path(&result));
+    let whole: String = (1..=400_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(whole.len() as u64, total);
+    let kept = &whole[usize::try_from(from).expect("a place")..];
+    for whose in [&format!("@{id}"), &name] {
+        let said = said(&execd, &["log", "--raw", whose]);
+        let gap = format!("execd log: bytes 0–{from} are gone\n");
+        assert_eq!(said.err, gap, "{whose}");
+        assert!(said.out == kept, "{whose}: what is kept is printed, and nothing else");
+    }
+    // What the footer says is done.
+    let footer = result["footer"].as_str().expect("it was cut").to_owned();
+    let says = format!("bytes {from}–{total} of {total} kept: execd log {name} --from {from}");
+    assert!(footer.contains(&says), "{footer}");
+    let words: Vec<&str> = says.split_once(": execd ").expect("above").1.split(' ').collect();
+    let done = said(&execd, &[&words[..], &["--raw"]].concat());
+    assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
+    // Also when its execd is gone and another one has a session of that number.
+    execd.close_stdin();
+    execd.wait_exit();
+    let tmpdir = execd.tmpdir();
+    let tmpdir = tmpdir.to_str().expect("UTF-8");
+    let first = ["--first-session-id", &id.to_string()];
+    let mut other = Execd::with(&first, &[("TMPDIR", tmpdir)]);
+    other.run("echo theirs");
+    let done = said(&execd, &[&words[..], &["--raw"]].concat());
+    assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
+}
+
+/// rule: logs.md, Reading by people: Where several execds have had a session 3, `execd log @3` in a
+///   session of one of them is that one's; elsewhere it says which there are
+#[test]
+fn in_a_session_a_number_means_the_execd_of_that_session() {
+    let (mut execd, id) = alone(&[]);
+    execd.run("echo mine");
+    let first = ["--first-session-id", &id.to_string()];
+    let runtime = execd.runtime_dir();
+    let runtime = runtime.to_str().expect("UTF-8");
+    let mut other = Execd::with(&first, &[("XDG_RUNTIME_DIR", runtime)]);
+    other.run("echo theirs");
+    let asks = format!("{} log @{id}", env!("CARGO_BIN_EXE_execd"));
+    assert_eq!(execd.run(&asks)["output"], "mine\n");
+    assert_eq!(other.run(&asks)["output"], "theirs\n");
+    let elsewhere = said(&execd, &["log", &format!("@{id}")]);
+    assert!(elsewhere.err.starts_with("execd: several execds"), "{}", elsewhere.err);
+    assert!(elsewhere.err.contains(&format!("execd-{}:@{id}", other.pid())), "{}", elsewhere.err);
+}
+
+/// A number once meant whatever execd of that number ran, though the one that was meant was gone.
+/// rule: logs.md, Reading by people: elsewhere it says which there are, each with its execd, its
+///   command, its age, its log, and what to say
+#[test]
+fn a_number_that_may_mean_several_logs_is_refused_with_all_of_them() {
+    let (mut execd, id) = alone(&[]);
+    execd.run("echo mine; exit 3");
+    let mine = execd.log_files().pop().expect("a log");
+    facts(&mine.with_extension("meta"), is_over);
+    let old_pid = execd.pid();
+    execd.close_stdin();
+    execd.wait_exit();
+    let [tmpdir, runtime] = [execd.tmpdir(), execd.runtime_dir()];
+    let of = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let variables = [("TMPDIR", of(&tmpdir)), ("XDG_RUNTIME_DIR", of(&runtime))];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let first = ["--first-session-id", &id.to_string()];
+    let mut other = Execd::with(&first, &variables);
+    let opened = other.open("echo theirs; exec sleep 1000");
+    let theirs = log_path(&opened);
+    let number = format!("@{id}");
+    let refused = said(&execd, &["log", &number]);
+    assert_eq!((refused.status, refused.out.as_str()), (Some(1), ""));
+    let lines: Vec<&str> = refused.err.lines().collect();
+    assert_eq!(lines[0], format!("execd: several execds have had a session {number}, say which:"));
+    let begin = |which: &str, what: &str| format!("  {which}  {what} (execd ");
+    let names = [format!("execd-{}:{number}", other.pid()), short(&mine)];
+    assert!(lines[1].starts_with(&begin(&names[0], "echo theirs; exec sleep 1000")), "{lines:?}");
+    assert!(lines[1].contains(&format!("{}, running for ", other.pid())), "{lines:?}");
+    assert!(lines[1].ends_with(&format!(", {})", theirs.display())), "{lines:?}");
+    assert!(lines[2].starts_with(&begin(&names[1], "echo mine; exit 3")), "{lines:?}");
+    assert!(lines[2].contains(&format!("{old_pid}, exit 3 ")), "{lines:?}");
+    assert!(lines[2].ends_with(&format!(" ago, {})", mine.display())), "{lines:?}");
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for (name, out) in names.iter().zip(["theirs\n", "mine\n"]) {
+        eventually("what it says is done", || said(&execd, &["log", name]).out == out);
+    }
+    // A session of another execd that knows no such session has no right to choose either.
+    let mut third = Execd::with(&[], &variables);
+    let asks = format!("{} log {number}", env!("CARGO_BIN_EXE_execd"));
+    assert!(third.run(&asks)["output"].as_str().expect("text").contains("several execds"));
+    assert_eq!(other.run(&asks)["output"], "theirs\n");
+    for n in 0..9 {
+        let name = format!("execd-{id}-000000{n:02}.log");
+        fs::write(execd.log_dir().join(name), "").expect("a log");
+    }
+    let many = said(&execd, &["log", &number]).err;
+    assert!(many.contains("  - (last written "), "{many}");
+    assert!(many.ends_with(" older ones: execd logs --all lists them\n"), "{many}");
+}
+
+/// rule: logs.md, Reading by people: By its path a log is named that lies in a directory of
+///   `--log-dir`, and by texts of an execd without a socket or with one at a place of its own
+#[test]
+fn texts_of_an_execd_that_nobody_finds_name_logs_by_their_paths() {
+    let place = tempfile::tempdir().expect("a directory");
+    let socket = place.path().join("s.sock").to_string_lossy().into_owned();
+    let logs = place.path().join("its-logs").to_string_lossy().into_owned();
+    for flags in [&["--no-socket"][..], &["--socket", &socket], &["--log-dir", &logs]] {
+        let flags = [flags, &["--log-keep-bytes", "1048576"]].concat();
+        let mut execd = Execd::with(&flags, &[]);
+        let result = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+        let footer = result["footer"].as_str().expect("it was cut");
+        let (_, says) = footer.split_once(" kept: execd ").expect("what is kept");
+        let words = format!("\"$0\" {}", says.trim_end_matches([']', ')']));
+        let done = Command::new("sh").args(["-c", &words, env!("CARGO_BIN_EXE_execd")]).output();
+        let done = done.expect("a shell");
+        assert!(done.stderr.is_empty() && done.stdout.ends_with(b"\n400000\n"), "{says}");
+    }
+}
+
+/// A log of an execd that is gone, of two streams, and what its session printed.
+fn gone_with_index() -> (Execd, PathBuf) {
+    let (mut execd, _) = alone(&[]);
+    let cmd = "for n in 1 2 3; do echo out$n; echo err$n >&2; done";
+    let result = execd.result("bash_stream", json!({"command": cmd}));
+    let path = PathBuf::from(result["logPath"].as_str().expect("a path"));
+    facts(&path.with_extension("meta"), is_over);
+    execd.close_stdin();
+    execd.wait_exit();
+    (execd, path)
+}
+
+/// rule: logs.md, Reading by people: A log whose index cannot be read is printed as it is
+#[test]
+fn a_log_whose_index_makes_no_sense_is_printed_as_it_is_and_that_is_told() {
+    let (execd, path) = gone_with_index();
+    let shown = path.to_str().expect("UTF-8");
+    let whole = said(&execd, &["log", shown]);
+    assert_eq!((whole.status, whole.err.as_str(), whole.out.lines().count()), (Some(0), "", 6));
+    let mut random = Random(1);
+    let garbage: Vec<u8> = (0..8_192).map(|_| random.below(256_u16).to_le_bytes()[0]).collect();
+    let index = PathBuf::from(format!("{shown}.index"));
+    assert!(index.exists(), "two streams have an index");
+    fs::write(&index, garbage).expect("written");
+    let told = "cannot be read: this is the log as it is, lines of execd's own among the output";
+    let told = format!("execd log: {shown}.index {told}\n");
+    let meta = path.with_extension("meta");
+    for has_facts in [true, false] {
+        if !has_facts {
+            fs::remove_file(&meta).expect("it is there");
+        }
+        let said = said(&execd, &["log", shown]);
+        assert_eq!((said.status, said.err, said.out), (Some(1), told.clone(), whole.out.clone()));
+    }
+    let last = said(&execd, &["log", "-n", "1", shown]);
+    assert_eq!((last.status, last.out.lines().count()), (Some(1), 1));
+    // Nor is one that is no file.
+    fs::remove_file(&index).expect("it is there");
+    fs::create_dir(&index).expect("a directory in its place");
+    let said = said(&execd, &["log", shown]);
+    assert_eq!((said.status, said.err, said.out), (Some(1), told, whole.out));
+}
+
+#[test]
+fn what_is_no_log_is_named() {
+    let mut execd = Execd::start();
+    execd.run("echo one");
+    let dir = execd.log_dir();
+    let made = Command::new("mkfifo").arg(dir.join("execd-8-00000000.log")).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let shown = dir.join("execd-8-00000000.log").display().to_string();
+    let fifo = said(&execd, &["log", "8-00000000"]);
+    let told = format!(
+        "execd: {shown} is no log: a log is a regular file that is yours (execd logs lists them)\n"
+    );
+    assert_eq!((fifo.status, fifo.err), (Some(1), told));
+    let none = said(&execd, &["log", "8-00000001"]);
+    assert!(none.err.contains("execd-8-00000001.log: there is no such log"), "{}", none.err);
+}
+
+/// read_output had none of it then, and `execd log` printed what somebody else had written.
+/// rule: logs.md, Full disks: A log that somebody appends to after its session has ended has that
+///   session's output, and nothing that stands behind it is told
+#[test]
+fn what_somebody_appends_to_an_ended_log_is_not_told() {
+    let mut execd = Execd::start();
+    let line = execd.run("echo one");
+    let cmd = "printf 12345; printf 67 >&2";
+    let two = execd.result("bash_stream", json!({"command": cmd, "stream": false}));
+    let three = execd.result("bash_stream", json!({"command": "printf three", "stream": false}));
+    let of_stream = |one: &Value| PathBuf::from(one["logPath"].as_str().expect("a path"));
+    let logs = [log_path(&line), of_stream(&two), of_stream(&three)];
+    for log in &logs {
+        facts(&log.with_extension("meta"), is_over);
+    }
+    for log in &logs {
+        let mut file = fs::File::options().append(true).open(log).expect("the log");
+        file.write_all(b"somebody else's\n").expect("room");
+    }
+    for (id, whole) in [(1, "one\n"), (2, "1234567"), (3, "three")] {
+        let page = execd.result("read_output", json!({"session_id": id, "from": 0}));
+        let told = [&page["text"], &page["total_bytes"], &page["eof"], &page["log_from"]];
+        let total = json!(whole.len());
+        assert_eq!(told, [&json!(whole), &total, &json!(true), &json!(0)], "{page}");
+        assert_absent(&page, &["gap"]);
+    }
+    let page = execd.result("get_process_log", json!({"sessionId": 3}));
+    assert_eq!([&page["text"], &page["totalBytes"]], [&json!("three"), &json!(5)], "{page}");
+    assert_absent(&page, &["omittedBytes"]);
+    for (log, whole) in logs.iter().zip(["one\n", "1234567", "three"]) {
+        let shown = log.display().to_string();
+        let all = said(&execd, &["log", "--raw", &shown]);
+        assert_eq!((all.out.as_str(), all.err.as_str()), (whole, ""));
+        let last = said(&execd, &["log", "--raw", &shown, "--from", "-2"]);
+        assert_eq!(last.out, whole[whole.len() - 2..]);
+        let listed = said(&execd, &["logs"]);
+        let size = format!("  {0}B/{0}B  ", whole.len());
+        let row = listed.out.lines().find(|row| row.starts_with(&short(log))).expect("its row");
+        assert!(row.contains(&size), "{}", listed.out);
+    }
+}
+
+/// rule: logs.md, Reading by people: `--lines N` (also `-n`) prints the last so many lines, however
+///   far back they begin
+#[test]
+fn the_last_lines_are_found_however_far_back_they_begin() {
+    let (mut execd, id) = alone(&[]);
+    let lines = |from: u64| (from..=400_000).map(|n| format!("{n}\n")).collect::<String>();
+    execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+    let name = short(&execd.log_files().pop().expect("a log"));
+    let long = format!("{}\n", "\u{20ac}".repeat(700_000));
+    fs::write(execd.log_dir().join("execd-9-00000000.log"), format!("one\n{long}")).expect("a log");
+    for whose in [&format!("@{id}"), &name] {
+        for count in [1, 300_000, 400_000, 500_000] {
+            let said = said(&execd, &["log", "-n", &count.to_string(), whose]);
+            let expected = lines(400_001_u64.saturating_sub(count).max(1));
+            assert!(said.out == expected, "{whose} {count}: {} bytes", said.out.len());
+            assert_eq!((said.status, said.err.as_str()), (Some(0), ""));
+        }
+        // No further back than is asked for.
+        let said = said(&execd, &["log", "-n", "300000", "--from", "-14", whose]);
+        assert_eq!(said.out, "399999\n400000\n");
+    }
+    for (count, expected) in [("1", long.clone()), ("2", format!("one\n{long}"))] {
+        let said = said(&execd, &["log", "-n", count, "9-00000000"]);
+        assert!(said.out == expected && said.err.is_empty(), "{count}: {} bytes", said.out.len());
+    }
+}
+
+/// rule: logs.md, Reading by people: A session that is listed is also known by its name, or by how
+///   that begins where no other name begins so
+#[test]
+fn a_session_is_known_by_its_name() {
+    let mut execd = Execd::start();
+    for (name, word) in [("serve", "one"), ("server", "two"), ("tests", "three")] {
+        let cmd = format!("echo {word}; exec sleep 1000");
+        execd.open_with(&cmd, json!({"name": name}));
+    }
+    for (name, expected) in [("serve", "one\n"), ("server", "two\n"), ("te", "three\n")] {
+        eventually("its output is there", || said(&execd, &["log", name]).out == expected);
+    }
+    let several = said(&execd, &["log", "ser"]);
+    let pid = execd.pid();
+    for which in [format!("execd-{pid}:@1 (serve: "), format!("execd-{pid}:@2 (server: ")] {
+        assert!(several.err.contains(&which), "{}", several.err);
+    }
+    assert!(several.err.starts_with("execd: several sessions are called ser: say "));
+    let none = said(&execd, &["log", "nobody"]);
+    let told = "execd: nobody is no session, no name of one and no log: execd ls and execd logs \
+                list them\n";
+    assert_eq!((none.status, none.err.as_str()), (Some(1), told));
+}
+
+/// rule: logs.md, Reading by people: until nobody reads what is printed
+#[test]
+fn who_follows_ends_with_the_reader_also_when_nothing_comes() {
+    let (mut execd, id) = alone(&[]);
+    execd.open_until("echo begun; exec sleep 1000", "begun");
+    let mut follower = command(&execd, &["log", "--follow", &format!("@{id}")]);
+    let mut follower = follower.spawn().expect("execd runs");
+    let mut out = BufReader::new(follower.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    out.read_line(&mut line).expect("text");
+    drop(out);
+    // The next output never comes.
+    let output = follower.wait_with_output().expect("it ends");
+    assert_eq!((line.as_str(), output.status.code()), ("begun\n", Some(141)));
+    assert!(output.stderr.is_empty());
+}
+
+/// rule: logs.md, Reading by people: A reader that goes ends it quietly
+#[test]
+fn a_reader_that_goes_ends_it_quietly() {
+    let (mut execd, id) = alone(&[]);
+    execd.run_with("seq 1000000", json!({"yield_time_ms": 60_000}));
+    let mut reader = command(&execd, &["log", &format!("@{id}")]).spawn().expect("execd runs");
+    let mut line = String::new();
+    let mut out = BufReader::new(reader.stdout.take().expect("a pipe"));
+    out.read_line(&mut line).expect("text");
+    drop(out);
+    let output = reader.wait_with_output().expect("it ends");
+    assert_eq!((line.as_str(), output.status.code()), ("1\n", Some(141)));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// rule: logs.md, Reading by people: `execd logs` lists them, newest first
+#[test]
+fn logs_are_listed_newest_first() {
+    let mut execd = Execd::start();
+    assert_eq!(said(&execd, &["logs", "--log-dir", "/nonexistent"]).status, Some(1));
+    let first = execd.run("echo first; exit 3");
+    facts(&meta_of(&first), is_over);
+    let second = execd.open("sleep 1000");
+    facts(&meta_of(&second), |_| true);
+    let aside = execd.log_dir().join("execd-9-00000000.log");
+    fs::write(&aside, "old\n").expect("a log of another execd");
+    let file = fs::File::options().write(true).open(&aside).expect("it is there");
+    file.set_modified(UNIX_EPOCH).expect("its time is set");
+    let listed = said(&execd, &["logs"]);
+    let rows: Vec<Vec<&str>> =
+        listed.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    let [one, two] = [&first, &second].map(|result| short(&log_path(result)));
+    assert_eq!(rows[0], ["ID", "AGE", "KEPT/SIZE", "EXIT", "COMMAND"], "{}", listed.out);
+    assert_eq!((rows[1][0], &rows[1][3..]), (two.as_str(), &["-", "sleep", "1000"][..]));
+    let of_first = ["6B/6B", "exit", "3", "echo", "first;", "exit", "3"];
+    assert_eq!((rows[2][0], &rows[2][2..]), (one.as_str(), &of_first[..]));
+    assert_eq!((rows[3][0], rows[3][2], rows.len()), ("9-00000000", "4B/4B", 4));
+    assert!(listed.err.is_empty() && listed.status == Some(0), "{}", listed.err);
+    // What a log that ended at its bound has never had was told as kept, and TB as so many MB.
+    let told = "{\"ended_at_ms\":1,\"exit_code\":0,\"total_bytes\":3000000000000}\n";
+    fs::write(aside.with_extension("meta"), told).expect("its facts");
+    let listed = said(&execd, &["logs"]);
+    assert!(listed.out.contains("  4B/2.7TB  "), "{}", listed.out);
+    // Of a row of segments all was told as kept that its beginning had not lost.
+    let told = "{\"ended_at_ms\":1,\"exit_code\":0,\"total_bytes\":18,\"segment_bytes\":4}\n";
+    fs::write(aside.with_extension("meta"), told).expect("its facts");
+    for (number, bytes) in [(2, "5678"), (3, "90"), (4, "3456"), (5, "78 and what is not its own")]
+    {
+        fs::write(aside.with_extension(format!("log.{number}")), bytes).expect("a segment");
+    }
+    let listed = said(&execd, &["logs"]);
+    assert!(listed.out.contains("  16B/18B  "), "{}", listed.out);
+    fs::remove_file(aside.with_extension("log.5")).expect("it is there");
+    let listed = said(&execd, &["logs"]);
+    assert!(listed.out.contains("  14B/18B  "), "{}", listed.out);
+    for n in 0..60 {
+        fs::write(execd.log_dir().join(format!("execd-9-000001{n:02}.log")), "").expect("a log");
+    }
+    let some = said(&execd, &["logs"]);
+    assert_eq!(some.out.lines().count(), 51);
+    assert_eq!(some.err, "execd logs: the newest 50 of 63: --all shows all\n");
+    assert_eq!(said(&execd, &["logs", "--all"]).out.lines().count(), 64);
+}
+
+/// rule: logs.md, Reading by people: It is printed as clean text, which changes no terminal
+#[test]
+fn a_line_longer_than_a_page_is_printed_in_pieces_of_whole_characters() {
+    let mut execd = Execd::start();
+    execd.run("echo one");
+    let line = "\u{20ac}".repeat(700_000);
+    fs::write(execd.log_dir().join("execd-9-00000000.log"), &line).expect("a log");
+    let said = said(&execd, &["log", "9-00000000"]);
+    assert_eq!((said.status, said.out.matches('\u{fffd}').count()), (Some(0), 0));
+    assert!(said.out == line, "{} bytes of {}", said.out.len(), line.len());
+}
+
+/// rule: logs.md, Reading by people: What is no regular file of the user's is not among them
+#[test]
+fn what_has_a_logs_name_and_is_none_is_not_listed() {
+    let mut execd = Execd::start();
+    execd.run("echo one");
+    let dir = execd.log_dir();
+    std::os::unix::fs::symlink("/etc/passwd", dir.join("execd-777777777-00000000.log"))
+        .expect("a link");
+    fs::create_dir(dir.join("execd-8-00000000.log")).expect("a directory");
+    fs::write(dir.join("execd-9-00000000.log"), "a log\n").expect("a log");
+    let listed = said(&execd, &["logs"]);
+    let ids: Vec<&str> =
+        listed.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(ids.len() == 3 && ids.contains(&"9-00000000"), "{}", listed.out);
+    let of_link = said(&execd, &["log", "@777777777"]);
+    assert!(of_link.err.contains("no session @777777777"), "{}", of_link.err);
+}
+
+/// rule: logs.md, Reading by people: By its path a log is named by texts of `execd run --json` and
+///   of a fresh execd of `execd call`
+#[test]
+fn a_footer_of_an_execd_that_is_gone_names_the_log_by_its_path() {
+    let execd = Execd::start();
+    let dir = execd.workdir().join("it's here");
+    let flags = ["--log-keep-bytes", "1048576", "--log-dir", dir.to_str().expect("UTF-8")];
+    let bash = "seq 299999; echo execd log @1 --from 3; echo 300000";
+    for words in [
+        [&["run", "--json"][..], &flags, &["seq", "300000"]].concat(),
+        [&["call"][..], &flags, &["exec_command", r#"{"cmd": "seq 300000"}"#]].concat(),
+        [&["call"][..], &flags, &["bash", &json!({ "command": bash }).to_string()]].concat(),
+    ] {
+        let report: Value = serde_json::from_str(&said(&execd, &words).out).expect("JSON");
+        let footer = report["footer"].as_str().or(report["text"].as_str()).expect("a footer");
+        // What the command itself has printed stays as it is.
+        assert!(report["text"].is_null() || footer.contains("\nexecd log @1 --from 3\n"));
+        let (_, says) = footer.split_once("kept: ").expect("what is kept");
+        let says = says.trim_end_matches([']', ')']).replacen("execd", "\"$0\"", 1);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &says, env!("CARGO_BIN_EXE_execd")]);
+        let read = shell.output().expect("a shell");
+        let from = says.rsplit(' ').next().and_then(|from| from.parse::<usize>().ok());
+        let whole = if report["text"].is_null() { 1_988_895 } else { 1_988_917 };
+        assert_eq!(read.stdout.len(), whole - from.expect("a number"), "{says}");
+        assert!(read.stdout.ends_with(b"\n300000\n"), "{says}");
+    }
+}

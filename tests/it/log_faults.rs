@@ -1,0 +1,368 @@
+//! What a log loses where its disk fails, is full, or where somebody deletes, shortens or replaces
+//! the log: the command never notices, each loss is told, and the bytes that can be read are
+//! together with the gaps exactly what was written (logs.md, Full disks).
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::outside::{Trace, can_trace, left_out};
+use crate::common::{Execd, Setup, eventually, log_path, session_of};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// The smallest bound that there is.
+const KEEP_BYTES: u64 = 1 << 20;
+const BOUND: [&str; 2] = ["--log-keep-bytes", "1048576"];
+/// Lines of 8 bytes each that are more than the bound and memory (1 MiB each) together.
+const FLOOD_LINES: u64 = 400_000;
+/// More calls of a kind than the log writer makes in one of these tests.
+const MOST_CALLS: u64 = 400;
+/// Prints the numbers of each range that it reads.
+const PRINT_RANGES: &str = "echo up; while read a b; do seq -f %07.0f $a $b; done; echo done";
+
+/// Lines as `PRINT_RANGES` prints them.
+fn lines(from: u64, to: u64) -> Vec<u8> {
+    (from..=to).flat_map(|n| format!("{n:07}\n").into_bytes()).collect()
+}
+
+/// A session that prints ranges of lines, and all that it has printed.
+struct Printer {
+    session: u64,
+    wrote: Vec<u8>,
+    next: u64,
+}
+
+impl Printer {
+    fn start(execd: &mut Execd) -> Self {
+        let result = execd.open_with(PRINT_RANGES, json!({"shell": "sh"}));
+        Self { session: session_of(&result), wrote: b"up\n".to_vec(), next: 1 }
+    }
+
+    /// Prints so many more lines; execd has read them all when this is over.
+    fn print(&mut self, execd: &mut Execd, count: u64) {
+        let (from, to) = (self.next, self.next + count - 1);
+        let chars = format!("{from} {to}\\n");
+        execd.start_request("write_stdin", json!({"session_id": self.session, "chars": chars}));
+        self.wrote.extend(lines(from, to));
+        self.next = to + 1;
+        let whole = self.wrote.len();
+        eventually("the command is not held up", || {
+            execd.listed(self.session).expect("it runs")["output_bytes_total"] == whole
+        });
+    }
+
+    /// Lets it end, and gives what is said of the end.
+    fn end(&mut self, execd: &mut Execd) -> Value {
+        let end = json!({"session_id": self.session, "eof": true, "yield_time_ms": 30_000});
+        let end = execd.write(end);
+        self.wrote.extend(b"done\n");
+        assert_eq!(end["exit_code"], 0, "the command notices nothing: {end}");
+        assert_eq!(end["output_bytes_total"], self.wrote.len(), "{end}");
+        end
+    }
+
+    /// All pages and all gaps together are what it has printed. Gives how much is there.
+    fn check(&self, execd: &mut Execd) -> u64 {
+        let (mut at, mut there) = (0, 0);
+        let whole = self.wrote.len() as u64;
+        loop {
+            let params = json!({"session_id": self.session, "from": at, "view": "b64",
+                "max_bytes": 1 << 20});
+            let page = execd.result("read_output", params);
+            let number = |name: &str| page[name].as_u64().unwrap_or_else(|| panic!("{page}"));
+            let (from, to) = (number("from"), number("to"));
+            if from > at {
+                assert_eq!(page["gap"], json!([at, from]), "what is missing is told");
+            }
+            let bytes = STANDARD.decode(page["data_b64"].as_str().expect("bytes")).expect("base64");
+            let place = |at: u64| usize::try_from(at).expect("a place");
+            assert!(bytes == self.wrote[place(from)..place(to)], "{from} to {to}: other bytes");
+            assert_eq!(number("total_bytes"), whole);
+            there += to - from;
+            assert!(to > at || to == whole, "each page leads on: from {from} to {to}");
+            at = to;
+            if at == whole {
+                return there;
+            }
+        }
+    }
+
+    /// The same, where some was lost: the reply of the end says so.
+    fn check_loss(&self, execd: &mut Execd, end: &Value) -> u64 {
+        let there = self.check(execd);
+        let told = end["log_complete"] == false && end["failure_message"].is_string();
+        assert!(told || there == self.wrote.len() as u64, "a loss that nobody tells of: {end}");
+        there
+    }
+}
+
+// ---- A disk that fails ------------------------------------------------------------------
+
+/// The log writer's Nth call of a kind on the files of a log fails, for each N that there is, and
+/// others as `also` says. Gives how many there are.
+fn each_call_fails(call: &str, error: &str, also: &[&str]) -> u64 {
+    for number in 1..MOST_CALLS {
+        let mut execd = Execd::with(&BOUND, &[]);
+        let mut printer = Printer::start(&mut execd);
+        let log = log_path(&execd.listed(printer.session).expect("it runs"));
+        let files = [log.clone(), log.with_extension("log.index"), log.with_extension("meta")];
+        let files = files.map(|file| file.to_str().expect("UTF-8").to_owned());
+        let inject = format!("inject={call}:error={error}:when={number}");
+        let mut args = vec!["-e", "trace=write,pwrite64", "-e", &inject];
+        args.extend(files.iter().flat_map(|file| ["-P", file]));
+        args.extend(also);
+        let trace = Trace::attach(execd.keeper(), &args);
+        printer.print(&mut execd, 10);
+        printer.print(&mut execd, 20_000);
+        let end = printer.end(&mut execd);
+        let there = printer.check(&mut execd);
+        let whole = printer.wrote.len() as u64;
+        let told = end["log_complete"] == false || there == whole;
+        assert!(told, "{inject}: {there} of {whole} are there, and nobody tells: {end}");
+        let failed = |line: &str| line.starts_with(call) && line.contains("(INJECTED)");
+        if !trace.detach().lines().any(failed) {
+            assert!(there == whole || !also.is_empty(), "{inject}: nothing has failed");
+            return number - 1;
+        }
+    }
+    panic!("more than {MOST_CALLS} calls");
+}
+
+/// rule: logs.md, Full disks: No command is ended by what happens to its log, or held up by a disk
+///   that is full or fails
+/// rule: logs.md, Full disks: What was lost is a gap of `read_output`, and nothing else is
+#[test]
+fn each_write_of_the_log_writer_may_find_no_space() {
+    if can_trace() {
+        let calls = each_call_fails("write", "ENOSPC", &[]);
+        assert!(calls > 4, "the log writer writes: {calls}");
+    }
+}
+
+/// rule: logs.md, Full disks: No command is ended by what happens to its log, or held up by a disk
+///   that is full or fails
+#[test]
+fn each_write_of_the_log_writer_may_fail() {
+    if can_trace() {
+        let calls = each_call_fails("write", "EIO", &[]);
+        assert!(calls > 4, "the log writer writes: {calls}");
+    }
+}
+
+/// What is lost stands in an index, which has to be written too.
+/// rule: logs.md, Full disks: What was lost is a gap of `read_output`, and nothing else is
+#[test]
+fn each_write_beside_a_log_that_has_lost_something_may_fail() {
+    if can_trace() {
+        let lost = ["-e", "inject=write:error=ENOSPC:when=2..3"];
+        let calls = each_call_fails("pwrite64", "EIO", &lost);
+        assert!(calls > 1, "an index and facts are written: {calls}");
+    }
+}
+
+/// rule: logs.md, Full disks: the beginning stays, and what comes then is lost instead: the bound
+///   holds
+#[test]
+fn a_beginning_that_cannot_be_given_back_is_kept_and_the_bound_holds() {
+    if !can_trace() {
+        return;
+    }
+    for (error, when) in
+        [("EIO", "1+"), ("EIO", "2"), ("ENOSPC", "1+"), ("ENOSPC", "2"), ("EPERM", "1+")]
+    {
+        let mut execd = Execd::with(&BOUND, &[]);
+        let mut printer = Printer::start(&mut execd);
+        let inject = format!("inject=fallocate:error={error}:when={when}");
+        let calls = ["-e", "trace=fallocate", "-e", &inject];
+        let trace = Trace::attach(execd.keeper(), &calls);
+        printer.print(&mut execd, 10);
+        printer.print(&mut execd, FLOOD_LINES);
+        let taken = taken(&execd.log_dir());
+        assert!(taken <= KEEP_BYTES + KEEP_BYTES / 16, "{inject}: {taken} bytes of the disk");
+        printer.print(&mut execd, 10);
+        let end = printer.end(&mut execd);
+        let there = printer.check(&mut execd);
+        assert!(there >= KEEP_BYTES / 2, "{inject}: {there} are there: {end}");
+        assert!(trace.detach().contains("(INJECTED)"), "{inject}");
+        // Without holes it goes on in segments: nothing is lost but the beginning.
+        let failure = end["failure_message"].as_str().unwrap_or_default();
+        let failed = failure.contains(error);
+        assert_eq!(failed, error != "EPERM", "{inject}: {failure}");
+        assert!(end["log_complete"] == false || !failed, "{inject}: {end}");
+    }
+}
+
+/// What a log directory takes of the disk.
+fn taken(logs: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let names = std::fs::read_dir(logs).expect("the log directory").flatten();
+    let logs = names.filter(|name| name.file_name().to_string_lossy().contains(".log"));
+    logs.map(|name| name.metadata().map_or(0, |found| found.blocks() * 512)).sum()
+}
+
+// ---- A full disk ------------------------------------------------------------------------
+
+/// rule: logs.md, Full disks: When there is space again, the log goes on
+#[test]
+fn on_a_small_full_disk_a_bounded_log_loses_what_finds_no_room_and_goes_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mount = format!("mount -t tmpfs -o size=2m,mode=700 none {}", dir.path().display());
+    let may = Command::new("unshare").args(["-Urm", "sh", "-c", &mount]).output();
+    if !may.is_ok_and(|done| done.status.success()) {
+        return left_out("a tmpfs cannot be mounted in a namespace of one's own");
+    }
+    let exec = format!("{mount} && exec \"$@\"");
+    let words = ["unshare", "-Urm", "sh", "-c", &exec, "sh"];
+    let logs = dir.path().join("logs");
+    for more in [&[][..], &["--no-keeper"]] {
+        // A tenth of this disk would be less than the log keeps.
+        let place = ["--log-dir", logs.to_str().expect("UTF-8"), "--log-total-bytes", "0"];
+        let mut execd = Setup::behind(&words, &[&BOUND, &place[..], more].concat()).start();
+        execd.ping();
+        let disk = PathBuf::from(format!("/proc/{}/root", execd.pid()))
+            .join(dir.path().strip_prefix("/").expect("an absolute path"));
+        let mut printer = Printer::start(&mut execd);
+        printer.print(&mut execd, 1_000);
+        // Somebody else takes all but 64 KiB.
+        let filler = disk.join("filler");
+        std::fs::write(&filler, vec![b'f'; (2 << 20) - (96 << 10)]).expect("room");
+        printer.print(&mut execd, FLOOD_LINES);
+        let row = execd.listed(printer.session).expect("it runs");
+        let told = row["failure_message"].as_str().unwrap_or_default();
+        assert!(told.contains("ENOSPC"), "{row}");
+        std::fs::remove_file(&filler).expect("it is ours");
+        printer.print(&mut execd, 10);
+        printer.print(&mut execd, FLOOD_LINES);
+        let end = printer.end(&mut execd);
+        let there = printer.check_loss(&mut execd, &end);
+        assert!(there >= KEEP_BYTES, "{there} are there: {end}");
+    }
+}
+
+// ---- Somebody else's hands --------------------------------------------------------------
+
+/// What is done to a log that is being written.
+const HANDS: [&str; 4] = ["deleted", "emptied", "cut in half", "replaced"];
+
+fn lay_hands_on(log: &Path, how: &str) {
+    let file = || File::options().write(true).open(log).expect("the log");
+    match how {
+        "deleted" => std::fs::remove_file(log).expect("it is there"),
+        "emptied" => file().set_len(0).expect("it can be made shorter"),
+        "cut in half" => {
+            let half = log.metadata().expect("it is there").len() / 2;
+            file().set_len(half).expect("it can be made shorter");
+        }
+        _ => {
+            let other = log.with_extension("other");
+            std::fs::write(&other, vec![b'?'; 3 << 20]).expect("room");
+            std::fs::rename(&other, log).expect("it takes the log's place");
+        }
+    }
+}
+
+/// rule: logs.md, Full disks: A log that somebody deletes, makes shorter or replaces while it is
+///   written is never read as what it was not
+#[test]
+fn a_log_under_somebody_elses_hands_is_told_and_never_read_wrongly() {
+    for how in HANDS {
+        for before in [1_000, FLOOD_LINES] {
+            let mut execd = Execd::with(&BOUND, &[]);
+            let mut printer = Printer::start(&mut execd);
+            printer.print(&mut execd, before);
+            let log = log_path(&execd.listed(printer.session).expect("it runs"));
+            printer.check(&mut execd);
+            lay_hands_on(&log, how);
+            // Before anybody has looked at the file, and when it has been seen.
+            printer.print(&mut execd, 10);
+            printer.check(&mut execd);
+            eventually("that is told", || {
+                printer.print(&mut execd, 1);
+                let row = execd.listed(printer.session).expect("it runs");
+                row["failure_message"].is_string()
+            });
+            printer.check(&mut execd);
+            printer.print(&mut execd, FLOOD_LINES);
+            printer.check(&mut execd);
+            let end = printer.end(&mut execd);
+            let there = printer.check_loss(&mut execd, &end);
+            let most = printer.wrote.len() as u64;
+            assert!(there < most, "{how}: {there} of {most}: {end}");
+            assert!(end["failure_message"].is_string(), "{how}: {end}");
+        }
+    }
+}
+
+/// rule: logs.md, Full disks: A log that somebody deletes, makes shorter or replaces while it is
+///   written is never read as what it was not
+#[test]
+fn a_log_that_is_made_shorter_or_deleted_after_the_end_has_a_gap() {
+    for how in ["deleted", "emptied", "cut in half"] {
+        for before in [1_000, FLOOD_LINES] {
+            let mut execd = Execd::with(&BOUND, &[]);
+            let mut printer = Printer::start(&mut execd);
+            printer.print(&mut execd, before);
+            let log = log_path(&execd.listed(printer.session).expect("it runs"));
+            printer.end(&mut execd);
+            let whole = printer.check(&mut execd);
+            lay_hands_on(&log, how);
+            assert!(printer.check(&mut execd) < whole, "{how}");
+        }
+    }
+}
+
+/// Bytes of whatever file had the name of an ended log were once told as output.
+/// rule: logs.md, Full disks: What stands in the place of a log that has ended is never waited for
+///   nor read: a request for any part of that log is an error that says what stands there
+#[test]
+fn what_stands_in_the_place_of_an_ended_log_is_told_and_not_read() {
+    for (kind, told) in [
+        ("mkfifo", "a FIFO"),
+        ("ln -s /etc/passwd", "a symbolic link"),
+        ("mkdir", "a directory"),
+        ("cp /etc/passwd", "another file"),
+    ] {
+        let mut execd = Execd::with(&BOUND, &[]);
+        let long = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+        let cmd = "seq 30000; seq 9 >&2";
+        let two = execd.result("bash_stream", json!({"command": cmd, "stream": false}));
+        let logs = [log_path(&long), PathBuf::from(two["logPath"].as_str().expect("a path"))];
+        for log in &logs {
+            std::fs::remove_file(log).expect("it is there");
+            let path = log.to_str().expect("UTF-8");
+            let made = Command::new("sh").args(["-c", &format!("{kind} {path}")]).status();
+            assert!(made.is_ok_and(|status| status.success()), "{kind}");
+        }
+        let (one, other) = (json!({"session_id": 1}), json!({"session_id": 2}));
+        for (method, params, more, log) in [
+            // Its beginning is a gap.
+            ("read_output", &one, json!({"from": 0}), 0),
+            ("read_output", &one, json!({"from": 5, "to": 9, "view": "b64"}), 0),
+            ("read_output", &one, json!({"lines": 3}), 0),
+            ("read_output", &one, json!({"from": 0, "until": {"text": "root"}}), 0),
+            ("read_output", &other, json!({"stream": "stderr"}), 1),
+            ("get_process_log", &json!({"sessionId": 2}), json!({}), 1),
+        ] {
+            let params = crate::common::merged(params.clone(), more);
+            let error = execd.error(method, params.clone());
+            let name = logs[log].file_name().expect("a name").to_string_lossy();
+            let says = format!(
+                "the log: {told} stands in the place of {name}, which was moved or deleted"
+            );
+            assert_eq!(error["message"], says, "{kind} {params}");
+            assert_eq!(error["data"]["reason"], "system");
+        }
+        // Nothing at all is a gap, and nothing is left.
+        for log in &logs {
+            let _ = std::fs::remove_dir(log).or_else(|_| std::fs::remove_file(log));
+        }
+        for (params, total) in [(one, 2_688_895), (other, 168_912)] {
+            let part =
+                execd.result("read_output", crate::common::merged(params, json!({"from": 0})));
+            let [gap, log_from] = [&part["gap"], &part["log_from"]];
+            assert_eq!((gap, log_from), (&json!([0, total]), &json!(total)), "{part}");
+        }
+    }
+}

@@ -1,0 +1,1156 @@
+//! The Model Context Protocol on stdin and stdout (docs/mcp.md), driven by hand in both eras: what
+//! is answered, what is told by itself, bad input, and clients that read nothing or die.
+
+use crate::common::mcp_lines::{self, CONNECTED, STATELESS};
+use crate::common::{Execd, Setup, eventually, is_alive};
+use crate::mcp_help::*;
+use serde_json::{Value, json};
+
+// ---- The handshake ----------------------------------------------------------------------------
+
+/// rule: mcp.md, Versions: `initialize` answers with the client's version where it is known, else
+///   with the newest that has a handshake
+#[test]
+fn the_clients_version_is_answered_where_it_is_known() {
+    let table = [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("1.0", "2025-11-25"),
+        ("", "2025-11-25"),
+    ];
+    let mut execd = mcp(&[]);
+    for (asked, answered) in table {
+        let result = execd.result("initialize", hello(asked, &json!({})));
+        assert_eq!(result["protocolVersion"], answered, "{asked}");
+        assert_eq!(result["serverInfo"]["name"], "execd");
+        assert_eq!(result["capabilities"], json!({"tools": {}, "resources": {"subscribe": true}}));
+    }
+    // Whatever else is wrong with it.
+    assert_eq!(execd.result("initialize", json!({}))["protocolVersion"], "2025-11-25");
+    execd.nothing_but_a_ping();
+}
+
+/// rule: mcp.md, Versions: `instructions` has at most 600 characters
+#[test]
+fn instructions_are_short_whichever_tools_there_are() {
+    for tools in ["unified", "stream", "bash", "agent", "unified,more,stream,bash,agent"] {
+        for log in [&[][..], &["--no-log"]] {
+            let mut execd = mcp(&[&["--tools", tools], log].concat());
+            let result = execd.result("initialize", hello("2025-11-25", &json!({})));
+            let said = result["instructions"].as_str().expect("instructions");
+            assert!(said.chars().count() <= 600, "{tools}: {}", said.chars().count());
+            assert!(said.contains("end with this server"), "{said}");
+            assert_eq!(said.contains("execd://session"), log.is_empty(), "{said}");
+            let (runs, commands) = (tools.contains("agent"), tools != "agent");
+            assert_eq!(said.contains("agent_result"), runs, "{tools}: {said}");
+            assert_eq!(said.contains("its command"), commands, "{tools}: {said}");
+            assert_eq!(said.contains("sessions end"), commands, "{tools}: {said}");
+        }
+    }
+}
+
+/// Asks for all that a version has, with progress and a subscription.
+fn ask_for_all(execd: &mut Execd, meta: &Value) {
+    let with = |params: &Value| {
+        let mut params = params.clone();
+        if meta.is_object() {
+            params["_meta"] = meta.clone();
+        }
+        params
+    };
+    for method in ["tools/list", "resources/list", "resources/templates/list", "prompts/list"] {
+        execd.request(method, with(&json!({})));
+    }
+    let cat = json!({"cmd": "echo one; exec cat", "until": {"text": "never"}});
+    let mut waits = with(&tool("exec_command", &cat));
+    waits["_meta"]["progressToken"] = json!("t");
+    let id = execd.start_request("tools/call", &waits);
+    execd.notification("notifications/progress", |note| note["message"] == "one");
+    let said = execd.result_of(id);
+    let session = text_of(&said).0.split_once("session_id: ").expect("a session").1;
+    let session: u64 = session.lines().next().and_then(|id| id.parse().ok()).expect("its id");
+    let uri = format!("execd://session/{session}/log");
+    if meta.is_object() {
+        let filter = json!({"notifications": {"resourceSubscriptions": [uri]}});
+        execd.start_request("subscriptions/listen", with(&filter));
+        execd.notification("notifications/subscriptions/acknowledged", |_| true);
+        execd.result("server/discover", with(&json!({})));
+        execd.error("tools/list", json!({"_meta": stateless("2030-01-01")}));
+    } else {
+        execd.result("ping", json!({}));
+        execd.result("resources/subscribe", json!({"uri": uri}));
+    }
+    let types = json!({"session_id": session, "chars": "two\\n"});
+    execd.result("tools/call", with(&tool("write_stdin", &types)));
+    execd.notification("notifications/resources/updated", |note| note["uri"] == uri.as_str());
+    if !meta.is_object() {
+        execd.result("resources/unsubscribe", json!({"uri": uri}));
+    }
+    execd.result("resources/read", with(&json!({"uri": uri})));
+    execd.error("resources/read", with(&json!({"uri": "file:///x"})));
+    execd.error("tools/call", with(&tool("no_such_tool", &json!({}))));
+    execd.result("tools/call", with(&tool("exec_command", &json!({"bogus": 1}))));
+    execd.result("tools/call", with(&tool("kill_session", &json!({"session_id": session}))));
+}
+
+/// rule: mcp.md, Versions: Each line that execd writes keeps to the official schema of its version
+#[test]
+fn each_line_keeps_to_the_schema_of_its_version() {
+    let everywhere = [
+        "ListToolsResult",
+        "CallToolResult",
+        "ListResourcesResult",
+        "ListResourceTemplatesResult",
+        "ReadResourceResult",
+        "ProgressNotification",
+        "ResourceUpdatedNotification",
+        "ServerNotification",
+    ];
+    for structured in [false, true] {
+        let mut execd = mcp(if structured { &["--mcp-structured"] } else { &[] });
+        for version in CONNECTED {
+            let capabilities = json!({"experimental": {"claude/channel": {}}});
+            execd.result("initialize", hello(version, &capabilities));
+            ask_for_all(&mut execd, &Value::Null);
+        }
+        ask_for_all(&mut execd, &stateless("2026-07-28"));
+        let checked = execd.checked_lines();
+        let was = |version: &'static str, named: &str| {
+            assert!(checked.contains_key(&(version, named.to_owned())), "{version} {named}");
+        };
+        for version in CONNECTED.into_iter().chain(STATELESS) {
+            everywhere.iter().for_each(|named| was(version, named));
+        }
+        for version in CONNECTED {
+            ["InitializeResult", "EmptyResult"].iter().for_each(|named| was(version, named));
+        }
+        was("2026-07-28", "DiscoverResult");
+        was("2026-07-28", "SubscriptionsAcknowledgedNotification");
+        was("2026-07-28", "UnsupportedProtocolVersionError");
+        was("2026-07-28", "JSONRPCErrorResponse");
+        was("2024-11-05", "JSONRPCError");
+    }
+}
+
+/// What the schemas are held against a line with refuses what does not fit them.
+#[test]
+fn a_line_that_does_not_fit_its_schema_is_found() {
+    let call = json!({"content": [{"type": "text", "text": "x"}]});
+    assert_eq!(mcp_lines::fits("2025-11-25", "CallToolResult", &call), Ok(()));
+    let list = json!({"tools": [{"name": "x", "inputSchema": {"type": "object"}}]});
+    assert_eq!(mcp_lines::fits("2024-11-05", "ListToolsResult", &list), Ok(()));
+    for (version, named, wrong) in [
+        // What each result has since 2026-07-28.
+        ("2026-07-28", "CallToolResult", call),
+        ("2026-07-28", "ListToolsResult", list),
+        ("2025-06-18", "CallToolResult", json!({})),
+        ("2025-06-18", "CallToolResult", json!({"content": "x"})),
+        ("2025-06-18", "CallToolResult", json!({"content": [{"type": "text"}]})),
+        ("2025-06-18", "CallToolResult", json!({"content": [], "isError": 1})),
+        ("2024-11-05", "ListToolsResult", json!({"tools": [{"name": "x", "inputSchema": {}}]})),
+        ("2024-11-05", "InitializeResult", json!({"protocolVersion": "2024-11-05"})),
+        ("2025-03-26", "JSONRPCError", json!({"jsonrpc": "2.0", "error": {"code": 1.5}})),
+        ("2025-11-25", "ServerNotification", json!({"jsonrpc": "2.0", "method": "progress"})),
+    ] {
+        let outcome = mcp_lines::fits(version, named, &wrong);
+        assert!(outcome.is_err_and(|why| why.contains("is ")), "{version} {named}: {wrong}");
+    }
+}
+
+// ---- Tools ------------------------------------------------------------------------------------
+
+/// rule: mcp.md, Tools: The tools of a set are those of `--describe --for-models`, in that order;
+///   the unified ones take at most 6,000 characters
+#[test]
+fn the_list_has_the_rows_of_the_table() {
+    let described = std::process::Command::new(env!("CARGO_BIN_EXE_execd"))
+        .args(["--describe", "--for-models"])
+        .output()
+        .expect("execd --describe");
+    let described: Value = serde_json::from_slice(&described.stdout).expect("JSON");
+    for set in described["sets"].as_array().expect("sets") {
+        let name = set["name"].as_str().expect("a name");
+        let mut execd = mcp(&["--tools", name]);
+        let list = execd.result("tools/list", json!({}));
+        assert_eq!(execd.result("tools/list", json!({"cursor": ""})), list, "always the same");
+        let listed = list["tools"].as_array().expect("tools");
+        let names = |tools: &[Value]| -> Vec<Value> {
+            // What only arms wakes is of no use without somebody who can be woken.
+            let all = tools.iter().map(|tool| tool["name"].clone());
+            all.filter(|name| name != "set_on_exit").collect()
+        };
+        assert_eq!(names(listed), names(set["tools"].as_array().expect("tools")), "{name}");
+        for tool in listed {
+            assert!(!tool.to_string().contains("{{"), "every value is in its place: {tool}");
+            assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+            assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{tool}");
+            for field in ["on_exit", "pollInterval", "header", "events", "stream"] {
+                let field = tool["inputSchema"]["properties"].get(field);
+                let is_stream = field.is_some_and(|one| one["enum"][0] == "stdout");
+                assert!(field.is_none() || is_stream, "{tool}");
+            }
+        }
+        let chars = list.to_string().chars().count();
+        eprintln!("tools/list of {name}: {chars} characters");
+        assert!(name != "unified" || chars <= 6_000, "{chars}");
+    }
+}
+
+/// rule: mcp.md, Tools: A result is one text: header, rule, output, footer, as pi's model reads it
+#[test]
+fn a_result_is_the_text_that_a_model_reads() {
+    let mut execd = connected(&[], &json!({}));
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "echo hi"}));
+    assert_eq!(said, "[exited]\nexit_code: 0\n---\nhi\n");
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "exit 3", "tty": null}));
+    assert!(said.starts_with("[exited]\nexit_code: 3\nlog_path: "), "{said}");
+    assert!(said.ends_with("\n---\n(no output)"), "{said}");
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "exec cat"}));
+    assert!(said.starts_with("[still running]\nsession_id: 3\n"), "{said}");
+    let said = call(&mut execd, "write_stdin", &json!({"session_id": 3, "chars": "x\\n"}));
+    assert!(said.ends_with("\n---\nx\n"), "{said}");
+    let said = call(&mut execd, "list_sessions", &json!({}));
+    assert!(said.starts_with("unified-exec sessions (1 live, 0 just exited):\n  3 "), "{said}");
+    let said = call(&mut execd, "kill_session", &json!({"session_id": 3}));
+    assert!(said.starts_with("Killed session 3 (pid "), "{said}");
+    let said = failing(&mut execd, "kill_session", &json!({"session_id": 99}));
+    assert_eq!(said, "unknown session_id: 99; list_sessions has those that there are");
+    let said = call(&mut execd, "wait_for", &json!({}));
+    assert!(said.contains("no session"), "session_ids is all where nothing is said: {said}");
+    let long = call(&mut execd, "exec_command", &json!({"cmd": "seq 5000"}));
+    let (_, footer) = long.rsplit_once("\n\n").expect("a footer");
+    assert!(footer.contains("execd log") || footer.contains(".log"), "{footer}");
+}
+
+/// rule: mcp.md, Tools: What is wrong with a call is told to the model; only an unknown tool is an
+///   error of the protocol
+#[test]
+fn what_is_wrong_with_a_call_is_told_to_the_model() {
+    let mut execd = connected(&[], &json!({}));
+    let said = failing(&mut execd, "exec_command", &json!({"command_prefix": "x", "cmd": "true"}));
+    assert!(said.starts_with("command_prefix: exec_command takes no such argument"), "{said}");
+    assert!(said.contains("cmd, workdir,") && !said.contains("on_exit"), "{said}");
+    for (name, arguments, wanted) in [
+        ("exec_command", json!({}), "cmd"),
+        ("exec_command", json!({"cmd": 5}), "cmd"),
+        ("exec_command", json!({"cmd": "true", "on_exit": "wake"}), "on_exit"),
+        ("exec_command", json!({"cmd": "x", "until": {"regex": "("}}), "regex"),
+        ("write_stdin", json!({"session_id": 9, "chars": "x"}), "9"),
+        ("write_stdin", json!({"session_id": "x"}), "session_id"),
+    ] {
+        let said = failing(&mut execd, name, &arguments);
+        assert!(said.contains(wanted), "{arguments}: {said}");
+    }
+    let result = execd.result("tools/call", json!({"name": "exec_command", "arguments": [1]}));
+    assert_eq!(text_of(&result), ("arguments must be an object", true));
+    for params in [json!({"name": "bash_stream"}), json!({}), json!({"name": 7})] {
+        let error = execd.error("tools/call", params);
+        assert_eq!(error["code"], -32602, "{error}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains("exec_command, write_stdin"), "{message}");
+    }
+}
+
+/// They were refused, and a model that writes them is told nothing new by that.
+/// rule: mcp.md, Tools: Loose types are mended; what stands for nothing else is refused by its name
+#[test]
+fn loose_types_are_mended() {
+    let mut execd = connected(&["--tools", "unified,stream"], &json!({}));
+    let said = call(
+        &mut execd,
+        "exec_command",
+        &json!({"cmd": "exec cat", "yield_time_ms": "250",
+        "tty": "false", "env": "{\"A\": \"b\"}"}),
+    );
+    assert!(said.contains("session_id: 1\n") && !said.contains("tty"), "{said}");
+    for (id, line) in [("1", "one"), ("@1", "two"), ("#1", "three")] {
+        let typed = json!({"session_id": id, "chars": format!("{line}\\n"),
+            "until": format!("{{\"text\": \"{line}\"}}"), "yield_time_ms": "60000"});
+        let said = call(&mut execd, "write_stdin", &typed);
+        assert!(said.contains("wait: matched"), "{said}");
+    }
+    for ids in [json!(1), json!("1"), json!("@1"), json!(["@1"]), json!("[1]"), json!("all")] {
+        let given = json!({"session_ids": ids, "timeout_ms": "0", "take": "false"});
+        let said = call(&mut execd, "wait_for", &given);
+        assert!(said.contains("session 1"), "{ids}: {said}");
+    }
+    for (name, given, wanted) in [
+        ("write_stdin", json!({"session_id": "x"}), "session_id"),
+        ("write_stdin", json!({"session_id": ""}), "session_id"),
+        ("exec_command", json!({"cmd": "true", "tty": "maybe"}), "tty"),
+        ("exec_command", json!({"cmd": "true", "yield_time_ms": "long"}), "yield_time_ms"),
+        ("wait_for", json!({"session_ids": "none"}), "session_ids"),
+    ] {
+        let said = failing(&mut execd, name, &given);
+        assert!(said.contains(wanted), "{given}: {said}");
+    }
+}
+
+/// rule: mcp.md, Tools: A refusal of a session that there is not says which tool has those that are
+#[test]
+fn an_unknown_session_is_refused_with_a_next_step() {
+    let mut execd = connected(&["--tools", "stream,unified"], &json!({}));
+    for (name, given, list) in [
+        ("poll_process", json!({"sessionId": 9}), "list_processes"),
+        ("kill_process", json!({"sessionId": 9}), "list_processes"),
+        ("get_process_log", json!({"sessionId": 9}), "list_processes"),
+        ("write_stdin", json!({"sessionId": 9, "data": "x"}), "list_processes"),
+        ("write_stdin", json!({"session_id": 9, "chars": "x"}), "list_sessions"),
+        ("wait_for", json!({"session_ids": [9]}), "list_sessions"),
+        ("kill_session", json!({"session_id": 9}), "list_sessions"),
+    ] {
+        let said = failing(&mut execd, name, &given);
+        assert!(said.contains("unknown session"), "{name}: {said}");
+        assert!(said.ends_with(&format!("; {list} has those that there are")), "{name}: {said}");
+    }
+}
+
+/// rule: mcp.md, Tools: `--mcp-structured` adds what execd answered as structured content
+#[test]
+fn structured_content_is_there_only_where_it_is_asked_for() {
+    for structured in [false, true] {
+        let mut execd = connected(if structured { &["--mcp-structured"] } else { &[] }, &json!({}));
+        let tools = execd.result("tools/list", json!({}));
+        assert_eq!(tools["tools"][0].get("outputSchema").is_some(), structured);
+        let result = execd.result("tools/call", tool("exec_command", &json!({"cmd": "echo hi"})));
+        assert_eq!(text_of(&result).0, "[exited]\nexit_code: 0\n---\nhi\n");
+        let content = result.get("structuredContent");
+        assert_eq!(content.is_some(), structured, "{result}");
+        assert!(content.is_none_or(|all| all["exit_code"] == 0 && all["output"] == "hi\n"));
+    }
+}
+
+/// Results of 50 KiB reached no model whole: Claude Code showed it 2 KB of their beginning,
+/// OpenCode all but the newest lines and the footer.
+/// rule: mcp.md, Tools: A result shows at most 36 KiB and 1,900 lines of output, which hosts hand
+///   on whole; flags set other bounds
+#[test]
+fn results_are_no_longer_than_what_hosts_hand_on() {
+    let narrow = "seq 9000";
+    let wide = "yes 'forty characters of a line of some output' | head -n 1800";
+    let sets = [("unified", "exec_command", "cmd"), ("bash", "bash", "command")];
+    for (set, name, param) in sets {
+        for (flags, most_bytes, most_lines) in
+            [(&[][..], 40_000, 2_000), (&["--max-output-bytes", "5000"], 5_900, 2_000)]
+        {
+            let mut execd = connected(&[&["--tools", set][..], flags].concat(), &json!({}));
+            for command in [narrow, wide] {
+                let said = call(&mut execd, name, &json!({ param: command, "tty": false }));
+                assert!(said.len() <= most_bytes, "{set}, {command}: {} bytes", said.len());
+                assert!(said.len() >= most_bytes / 5, "{set}, {command}: {} bytes", said.len());
+                let lines = said.lines().count();
+                assert!(lines <= most_lines, "{set}, {command}: {lines} lines");
+                let last = if command == narrow { "\n9000\n" } else { "of some output\n" };
+                assert!(said.contains(&format!("{last}\n[Showing ")), "{set}, {command}: {said}");
+            }
+        }
+    }
+    let mut execd = connected(&["--tools", "stream"], &json!({}));
+    let both = format!("{wide}; {wide} >&2");
+    let said = call(&mut execd, "bash_stream", &json!({ "command": both }));
+    assert!((20_000..40_000).contains(&said.len()), "{} bytes", said.len());
+
+    for (flags, wanted) in [
+        (&[][..], "Shows the last 1900 lines or 36 KiB."),
+        (&["--max-output-lines", "70", "--max-output-bytes", "5000"], "70 lines or 5000 bytes."),
+        (&["--max-output-bytes", "200"], "1900 lines or 200 bytes."),
+        (&["--max-output-bytes", "1024"], "1900 lines or 1 KiB."),
+        (&["--max-output-bytes", "200", "--tools", "bash"], "1900 lines or 200 bytes. "),
+        (&["--tools", "bash"], "1900 lines or 36 KiB. "),
+    ] {
+        let list = connected(flags, &json!({})).result("tools/list", json!({}));
+        let told = list["tools"][0]["description"].as_str().expect("a description");
+        assert!(told.contains(wanted), "{told}");
+    }
+}
+
+/// The rows of five sessions had 36 KiB each, and what cancelled calls had told came on top of a
+/// result that was as long as hosts take it.
+/// rule: mcp.md, Tools: The sessions of a wait_for share the 36 KiB of a result
+/// rule: mcp.md, Waits: What cancelled calls have told waits for results that have room for it
+#[test]
+fn what_is_told_of_many_fits_into_one_result() {
+    let mut execd = connected(&["--tools", "unified"], &json!({}));
+    let long = |last: u64| format!("yes 'a line of some output' | head -n 5000; echo last {last}");
+    let gate = execd.file("go");
+    for at in 0..5 {
+        let wait = format!("until [ -e '{}' ]; do sleep 0.02; done", gate.display());
+        let command = format!("{wait}; {}", long(at));
+        let given = json!({"cmd": command, "yield_time_ms": 250, "tty": false});
+        let said = call(&mut execd, "exec_command", &given);
+        assert!(said.contains(&format!("session_id: {}\n", at + 1)), "{said}");
+    }
+    std::fs::write(&gate, "").expect("a file");
+    let said =
+        call(&mut execd, "wait_for", &json!({"session_ids": [1, 2, 3, 4, 5], "mode": "all"}));
+    for at in 0..5 {
+        assert!(said.contains(&format!("\nlast {at}\n[Showing lines ")), "{said}");
+    }
+    assert!((30_000..40_000).contains(&said.len()), "{} bytes", said.len());
+
+    // A cancelled call with as much as a result may have, beside another one.
+    let id = execd.start_request("tools/call", {
+        let command = format!("{}; sleep 1000", long(7));
+        let given = json!({"cmd": command, "yield_time_ms": 600_000, "tty": false});
+        let mut params = tool("exec_command", &given);
+        params["_meta"] = json!({"progressToken": 1});
+        params
+    });
+    execd.notification("notifications/progress", |note| note["message"] == "last 7");
+    cancel(&mut execd, id);
+    let full = json!({"cmd": long(8), "tty": false});
+    let mut said = String::new();
+    eventually("the answer waits", || {
+        said = call(&mut execd, "exec_command", &full);
+        said.contains("[Of cancelled calls and windows 1 more: next results]")
+    });
+    assert!(said.contains("last 8\n") && !said.contains("last 7\n"), "{said}");
+    assert!(said.len() <= 40_000, "{} bytes", said.len());
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "true"}));
+    assert!(said.contains("last 7\n") && said.len() <= 40_000, "{} bytes", said.len());
+}
+
+/// A user's own number was taken for the default, and shortened.
+/// rule: mcp.md, Tools: A variable that says how much is shown wins over the 36 KiB
+#[test]
+fn a_variable_that_says_what_the_default_is_elsewhere_is_heeded() {
+    let variables = [("PI_BASH_MAX_OUTPUT_CHARS", "30000")];
+    let mut execd = Execd::with(&["mcp", "--tools", "stream"], &variables).checked_as_mcp();
+    execd.result("initialize", hello("2025-11-25", &json!({})));
+    let command = "yes 'a line of some output' | head -n 5000";
+    let said = call(&mut execd, "bash_stream", &json!({ "command": command }));
+    assert!((30_000..31_000).contains(&said.len()), "{} bytes", said.len());
+}
+
+/// Gemini CLI offers it in the schema of each tool and hands it on: each such call was refused.
+/// rule: mcp.md, Tools: `wait_for_previous`, a param that Gemini CLI adds to all tools, is ignored
+#[test]
+fn a_param_that_a_host_adds_to_all_tools_is_ignored() {
+    let mut execd = connected(&[], &json!({}));
+    let given = json!({"cmd": "echo hi", "wait_for_previous": true});
+    assert!(call(&mut execd, "exec_command", &given).ends_with("\n---\nhi\n"));
+    let said = call(&mut execd, "list_sessions", &json!({"wait_for_previous": false}));
+    assert!(said.starts_with("unified-exec sessions"), "{said}");
+}
+
+/// rule: mcp.md, Tools: The tools of the stream family and of bash
+#[test]
+fn the_other_sets_of_tools_work_too() {
+    let mut execd = connected(&["--tools", "stream,bash"], &json!({}));
+    let said = call(&mut execd, "bash_stream", &json!({"command": "echo a; echo b >&2; exit 2"}));
+    assert!(said.starts_with("[failed]\n") || said.contains("\nexitCode: 2\n"), "{said}");
+    assert!(said.ends_with("\n---\nstdout:\na\nstderr:\nb\n"), "{said}");
+    let cat = json!({"command": "exec cat", "yieldMs": 1000});
+    let said = call(&mut execd, "bash_stream", &cat);
+    assert!(said.starts_with("[running]\nsessionId: 2\npid: "), "{said}");
+    assert!(said.contains("\nwait: impossible\n"), "{said}");
+    let said = call(&mut execd, "write_stdin", &json!({"sessionId": 2, "data": "x\n"}));
+    assert_eq!(said, "wrote 2 bytes. poll_process shows what it answers.");
+    let poll = json!({"sessionId": 2, "waitMs": 60_000, "until": {"text": "x"}});
+    let said = call(&mut execd, "poll_process", &poll);
+    assert!(said.contains("\nwait: matched \"x\""), "{said}");
+    let said = call(&mut execd, "list_processes", &json!({}));
+    assert!(said.starts_with("1 running, 1 ended\n- sessionId 2 · running · "), "{said}");
+    let said = call(&mut execd, "get_process_log", &json!({"sessionId": 2}));
+    assert!(said.starts_with("[log of sessionId 2, bytes 0 to 2 of 2; "), "{said}");
+    let said = call(&mut execd, "kill_process", &json!({"sessionId": 2}));
+    assert!(said.contains("\nsignal: SIGKILL\n"), "{said}");
+    let said = call(&mut execd, "bash", &json!({"command": "echo hi"}));
+    assert_eq!(said.trim_end(), "hi");
+    assert!(failing(&mut execd, "bash", &json!({"command": "exit 3"})).contains("code 3"));
+    let said = call(&mut execd, "bash", &json!({"command": "exec sleep 100", "background": true}));
+    assert!(!said.contains("will be reported"), "nothing reports it here: {said}");
+    let said = call(&mut execd, "tmux", &json!({"action": "list"}));
+    assert!(said.starts_with("Background windows — 1 window(s)"), "{said}");
+    assert!(failing(&mut execd, "tmux", &json!({"action": "poll"})).contains("peek"));
+}
+
+/// The word of the other actions stood in the schema, and their call was refused.
+/// rule: mcp.md, Tools: Without reports of background windows that come by themselves
+#[test]
+fn actions_that_are_refused_are_not_listed() {
+    let mut execd = connected(&["--tools", "bash"], &json!({}));
+    let list = execd.result("tools/list", json!({}));
+    let action = &list["tools"][1]["inputSchema"]["properties"]["action"];
+    assert_eq!(action["enum"], json!(["list", "peek", "kill"]), "{list}");
+    // No arguments are none.
+    let result = execd.result("tools/call", json!({"name": "tmux", "arguments": null}));
+    assert!(text_of(&result).0.contains("action"), "{result}");
+}
+
+// ---- Waiting ----------------------------------------------------------------------------------
+
+/// rule: mcp.md, Waits: A call with a progress token is told of by its last line, with a number
+///   that grows
+#[test]
+fn progress_has_the_last_line_and_a_number_that_grows() {
+    let mut execd = connected(&[], &json!({}));
+    let mut params = tool("exec_command", &json!({"cmd": "echo one; read x; echo two; read y"}));
+    params["arguments"]["yield_time_ms"] = json!(30_000);
+    params["arguments"]["until"] = json!({"text": "never"});
+    params["_meta"] = json!({"progressToken": "t"});
+    let id = execd.start_request("tools/call", &params);
+    let first = execd.notification("notifications/progress", |_| true);
+    assert_eq!(first["progressToken"], "t", "{first}");
+    assert_eq!(first["message"], "one", "{first}");
+    let result = execd.result_of(id);
+    assert!(text_of(&result).0.contains("session_id: 1"), "{result}");
+    // A call without a token has none.
+    call(&mut execd, "write_stdin", &json!({"session_id": 1, "chars": "\\n"}));
+    let told = execd.notified("notifications/progress");
+    assert!(told.iter().all(|note| note["progressToken"] == "t"), "{told:?}");
+}
+
+/// It told that it was still waiting, and no more.
+/// rule: mcp.md, Waits: Progress of `wait_for` has the last line of whichever session wrote last
+#[test]
+fn progress_of_wait_for_has_the_last_line_too() {
+    let mut execd = connected(&["--on-impossible", "wait"], &json!({}));
+    let cat = json!({"cmd": "exec cat", "yield_time_ms": 250});
+    for _ in 0..2 {
+        call(&mut execd, "exec_command", &cat);
+    }
+    let mut params = tool("wait_for", &json!({"timeout_ms": 60_000, "until": {"text": "end"}}));
+    params["_meta"] = json!({"progressToken": 3});
+    let id = execd.start_request("tools/call", &params);
+    for (session, line) in [(1, "one"), (2, "two")] {
+        let typed = json!({"session_id": session, "chars": format!("{line}\\n")});
+        call(&mut execd, "write_stdin", &typed);
+        let told = execd.notification("notifications/progress", |note| note["message"] == line);
+        assert_eq!(told["progressToken"], 3, "{told}");
+    }
+    call(&mut execd, "write_stdin", &json!({"session_id": 1, "chars": "end\\n"}));
+    let said = execd.result_of(id);
+    assert!(text_of(&said).0.contains("matched \"end\""), "{said}");
+}
+
+/// rule: mcp.md, Waits: A cancelled request is never answered; what it has started goes on, and the
+///   next result tells what it came to
+#[test]
+fn a_cancelled_call_is_not_answered_and_nothing_of_it_is_lost() {
+    for modern in [false, true] {
+        let mut execd = mcp(&["--on-impossible", "wait"]);
+        let mut params = tool(
+            "exec_command",
+            &json!({"cmd": "echo begun; exec sleep 1000", "yield_time_ms": 30_000}),
+        );
+        params["_meta"] = if modern { stateless("2026-07-28") } else { json!({}) };
+        params["_meta"]["progressToken"] = json!(7);
+        let id = execd.start_request("tools/call", &params);
+        let told = execd.notification("notifications/progress", |_| true);
+        assert_eq!(told["message"], "begun", "{told}");
+        cancel(&mut execd, id);
+        execd.nothing_but_a_ping();
+        let mut said = String::new();
+        eventually("what it has told comes with another result", || {
+            said = call(&mut execd, "list_sessions", &json!({}));
+            said.contains("was cancelled before")
+        });
+        assert!(said.contains("1 live"), "{said}");
+        let (_, late) =
+            said.split_once("was cancelled before has answered:\n").expect("the answer");
+        assert!(late.starts_with("[still running]\nsession_id: 1\n"), "{late}");
+        assert!(late.ends_with("---\nbegun\n"), "{late}");
+        assert!(!call(&mut execd, "list_sessions", &json!({})).contains("cancelled"));
+        // A poll takes nothing, and its cancellation is no news.
+        let poll = json!({"session_id": 1, "yield_time_ms": 30_000});
+        let id = execd.start_request("tools/call", tool("write_stdin", &poll));
+        cancel(&mut execd, id);
+        cancel(&mut execd, 4_711);
+        execd.nothing_but_a_ping();
+        assert!(!call(&mut execd, "list_sessions", &json!({})).contains("cancelled"));
+        execd.no_reply_yet(id);
+    }
+}
+
+/// A cancelled call of bash ended its command.
+/// rule: mcp.md, Waits: A cancelled call of bash leaves its command running, too
+#[test]
+fn a_cancelled_bash_leaves_its_command() {
+    let mut execd = connected(&["--tools", "bash"], &json!({}));
+    let command = json!({"command": "echo begun > begun; until [ -e go ]; do sleep 0.05; done; \
+        echo done; exit 6"});
+    let id = execd.start_request("tools/call", tool("bash", &command));
+    let begun = execd.file("begun");
+    eventually("the command runs", || begun.exists());
+    cancel(&mut execd, id);
+    let mut said = String::new();
+    eventually("what it has told comes with another result", || {
+        said = call(&mut execd, "tmux", &json!({"action": "list"}));
+        said.contains("was cancelled before")
+    });
+    assert!(said.contains("1 window(s)"), "{said}");
+    assert!(!said.contains("will be reported"), "{said}");
+    std::fs::write(execd.file("go"), "").expect("the gate opens");
+    eventually("its end is told with its code and output", || {
+        said = call(&mut execd, "bash", &json!({"command": "echo next"}));
+        assert!(said.starts_with("next"), "{said}");
+        said.contains("exit code 6")
+    });
+    assert!(said.contains("done\n") && said.contains("Window @1 ("), "{said}");
+    execd.no_reply_yet(id);
+}
+
+/// Ends of sessions were told by the unified tools alone.
+/// rule: mcp.md, Events: Ends that no call waited for ride on the next result of any tool
+#[test]
+fn results_of_stream_and_bash_tell_ends_too() {
+    for (tools, start, next) in
+        [("stream", "bash_stream", "list_processes"), ("bash", "bash", "tmux")]
+    {
+        let mut execd = connected(&["--tools", tools], &json!({}));
+        let mut arguments = json!({"command": "until [ -e go ]; do sleep 0.05; done; exit 5"});
+        let own =
+            if tools == "stream" { ("yieldMs", json!(250)) } else { ("background", json!(true)) };
+        arguments[own.0] = own.1;
+        call(&mut execd, start, &arguments);
+        let empty = if tools == "stream" { json!({}) } else { json!({"action": "list"}) };
+        std::fs::write(execd.file("go"), "").expect("the gate opens");
+        let mut said = String::new();
+        eventually("the end is told", || {
+            said = call(&mut execd, next, &empty);
+            said.contains("event: session 1 (until ")
+        });
+        assert!(said.contains("exited 5"), "{said}");
+        // The list of windows may tell the end itself.
+        let window = said.contains("Window @1 (until ") || said.contains("with exit code 5");
+        assert_eq!(window, tools == "bash", "{said}");
+        assert!(!call(&mut execd, next, &empty).contains("event:"), "once");
+    }
+    let mut execd = connected(&["--tools", "bash"], &json!({}));
+    let error = execd.result("ping", json!({}));
+    assert_eq!(error, json!({}));
+    execd.send("execd events", "ping", json!({}));
+    assert_eq!(execd.next_reply()["error"]["code"], -32600, "ids of execd's own");
+}
+
+/// rule: mcp.md, Events: The end of a session that no call waited for is told once, by the next
+///   result
+#[test]
+fn an_end_is_told_by_the_next_result() {
+    let mut execd = connected(&[], &json!({}));
+    let said = call(&mut execd, "exec_command", &gated(5));
+    assert!(said.contains("session_id: 1"), "{said}");
+    std::fs::write(execd.file("go"), "").expect("the gate opens");
+    let mut said = String::new();
+    eventually("the end is told", || {
+        said = call(&mut execd, "exec_command", &json!({"cmd": "true"}));
+        said.contains("event: session 1")
+    });
+    assert!(said.contains("exited 5"), "{said}");
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "true"}));
+    assert!(!said.contains("event:"), "once: {said}");
+}
+
+/// A command that goes on until there is a file `go`, and exits so then.
+fn gated(code: u8) -> Value {
+    let cmd = format!("until [ -e go ]; do sleep 0.05; done; exit {code}");
+    json!({"cmd": cmd, "yield_time_ms": 250})
+}
+
+/// rule: mcp.md, Events: A client that declares `claude/channel` is sent ends that were to wake
+#[test]
+fn a_client_with_a_channel_is_woken() {
+    let mut execd = connected(&[], &json!({"experimental": {"claude/channel": {}}}));
+    let tools = execd.result("tools/list", json!({}));
+    let properties = &tools["tools"][0]["inputSchema"]["properties"];
+    assert!(properties.get("on_exit").is_some(), "{properties}");
+    let mut start = gated(4);
+    start["on_exit"] = json!("wake");
+    let said = call(&mut execd, "exec_command", &start);
+    assert!(said.contains("session_id: 1"), "{said}");
+    std::fs::write(execd.file("go"), "").expect("the gate opens");
+    let note = execd.notification("notifications/claude/channel", |_| true);
+    assert_eq!(note["meta"], json!({"session_id": "1"}), "{note}");
+    let content = note["content"].as_str().expect("content");
+    assert!(content.starts_with("session 1 exited 4"), "{content}");
+}
+
+// ---- The era without connections --------------------------------------------------------------
+
+/// rule: mcp.md, Versions: In the stateless era each result says that it is complete, and lists say
+///   how long they are fresh
+#[test]
+fn stateless_requests_need_no_handshake_and_mix_with_others() {
+    let mut execd = mcp(&[]);
+    let meta = || json!({"_meta": stateless("2026-07-28")});
+    let about = execd.result("server/discover", meta());
+    assert_eq!(about["supportedVersions"][0], "2026-07-28", "{about}");
+    assert_eq!(about["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "execd");
+    assert!(about["capabilities"]["tools"].is_object() && about["instructions"].is_string());
+    for (method, scope) in [
+        ("server/discover", "public"),
+        ("tools/list", "public"),
+        ("resources/templates/list", "public"),
+        ("resources/list", "private"),
+    ] {
+        let result = execd.result(method, meta());
+        assert_eq!(result["resultType"], "complete", "{method}: {result}");
+        assert_eq!(result["cacheScope"], scope, "{method}: {result}");
+        assert!(result["ttlMs"].is_u64(), "{method}: {result}");
+    }
+    let mut params = tool("exec_command", &json!({"cmd": "echo hi"}));
+    params["_meta"] = stateless("2026-07-28");
+    let result = execd.result("tools/call", &params);
+    assert_eq!(result["resultType"], "complete");
+    assert!(result.get("ttlMs").is_none(), "a call is not to be kept: {result}");
+    assert_eq!(text_of(&result).0, "[exited]\nexit_code: 0\n---\nhi\n");
+    // A request without its version is of the other era.
+    let result = execd.result("tools/list", json!({}));
+    assert!(result.get("resultType").is_none() && result.get("ttlMs").is_none());
+    for method in ["ping", "resources/subscribe", "logging/setLevel"] {
+        assert_eq!(execd.error(method, meta())["code"], -32601, "{method}");
+    }
+    execd.nothing_but_a_ping();
+}
+
+/// rule: mcp.md, Versions: A version that is not known is refused with −32022 and those that are
+#[test]
+fn an_unknown_version_is_refused_with_those_that_are_known() {
+    let mut execd = mcp(&[]);
+    for version in ["2030-01-01", "2025-11-25", ""] {
+        let error = execd.error("tools/list", json!({"_meta": stateless(version)}));
+        assert_eq!(error["code"], -32022, "{error}");
+        assert_eq!(error["data"]["supported"][0], "2026-07-28", "{error}");
+        assert_eq!(error["data"]["requested"], version, "{error}");
+    }
+}
+
+// ---- Logs as resources ------------------------------------------------------------------------
+
+/// rule: mcp.md, Logs: Logs are resources: listed, read by parts, and watched in both eras
+#[test]
+fn logs_are_listed_read_by_parts_and_watched() {
+    let mut execd = connected(&[], &json!({}));
+    call(&mut execd, "exec_command", &json!({"cmd": "echo one; exec cat"}));
+    let list = execd.result("resources/list", json!({}));
+    let uri = "execd://session/1/log";
+    assert_eq!(list["resources"][0]["uri"], uri, "{list}");
+    assert_eq!(list["resources"][0]["mimeType"], "text/plain", "{list}");
+    let templates = execd.result("resources/templates/list", json!({}));
+    let template = templates["resourceTemplates"][0]["uriTemplate"].as_str().expect("a template");
+    assert!(template.starts_with("execd://session/{id}/log"), "{template}");
+    let read = |execd: &mut Execd, uri: &str| {
+        let result = execd.result("resources/read", json!({"uri": uri}));
+        assert_eq!(result["contents"][0]["uri"], uri);
+        result["contents"][0].clone()
+    };
+    let all = read(&mut execd, uri);
+    assert_eq!((&all["text"], &all["_meta"]["execd/next"]), (&json!("one\n"), &json!(4)), "{all}");
+    assert_eq!(read(&mut execd, &format!("{uri}?from=2"))["text"], "e\n");
+    assert_eq!(read(&mut execd, &format!("{uri}?from=0&to=3"))["text"], "one");
+    // Both kinds of subscription hear of what comes.
+    assert_eq!(execd.result("resources/subscribe", json!({"uri": uri})), json!({}));
+    let filter = json!({"resourceSubscriptions": [uri, "file:///x"], "toolsListChanged": true});
+    let listen = json!({"_meta": stateless("2026-07-28"), "notifications": filter});
+    let id = execd.start_request("subscriptions/listen", listen);
+    let field = "io.modelcontextprotocol/subscriptionId";
+    let note = execd.notification("notifications/subscriptions/acknowledged", |_| true);
+    assert_eq!(note["_meta"][field], id, "{note}");
+    assert_eq!(note["notifications"], json!({"resourceSubscriptions": [uri]}), "{note}");
+    call(&mut execd, "write_stdin", &json!({"session_id": 1, "chars": "two\\n"}));
+    let updated = "notifications/resources/updated";
+    let plain = |note: &Value| note.get("_meta").is_none();
+    let note = execd.notification(updated, |note| plain(note));
+    assert_eq!(note, json!({"uri": uri}));
+    let note = execd.notification(updated, |note| !plain(note));
+    assert_eq!(note["_meta"][field], id, "{note}");
+    // The stream ends when it is cancelled, and is never answered.
+    cancel(&mut execd, id);
+    assert_eq!(execd.result("resources/unsubscribe", json!({"uri": uri})), json!({}));
+    execd.nothing_but_a_ping();
+    // A log that is over is still read.
+    call(&mut execd, "kill_session", &json!({"session_id": 1}));
+    assert_eq!(read(&mut execd, &format!("{uri}?from=0"))["text"], "one\ntwo\n");
+    let list = execd.result("resources/list", json!({}));
+    assert_eq!(list["resources"][0]["uri"], uri, "one that has ended lately: {list}");
+    let largest = format!("execd://session/{}/log", u64::MAX);
+    let uris = ["execd://session/77/log", "execd://session/1", "file:///etc/passwd", "x"];
+    for uri in uris.into_iter().chain([largest.as_str()]) {
+        let error = execd.error("resources/read", json!({"uri": uri}));
+        assert_eq!(error["code"], -32002, "{error}");
+        let meta = stateless("2026-07-28");
+        let error = execd.error("resources/read", json!({"uri": uri, "_meta": meta}));
+        assert_eq!(error["code"], -32602, "{error}");
+    }
+}
+
+/// Sessions that had ended within their first call were not listed.
+/// rule: mcp.md, Logs: `resources/list` has the last 64 sessions that have ended, with their
+///   commands
+#[test]
+fn sessions_that_ended_at_once_are_listed() {
+    let mut execd = connected(&[], &json!({}));
+    for n in 1..=66 {
+        call(&mut execd, "exec_command", &json!({"cmd": format!("echo {n}")}));
+    }
+    let list = execd.result("resources/list", json!({}));
+    let all = list["resources"].as_array().expect("resources");
+    assert_eq!(all.len(), 64, "{list}");
+    assert_eq!(all[0]["uri"], "execd://session/66/log");
+    assert_eq!(all[0]["description"], "echo 66 (has ended)");
+    assert_eq!(all[63]["uri"], "execd://session/3/log");
+}
+
+/// A subscription to a session that there was not was answered as if there were one.
+/// rule: mcp.md, Logs: A log that nothing more comes of cannot be subscribed to
+#[test]
+fn what_does_not_run_is_not_subscribed_to() {
+    let mut execd = connected(&[], &json!({}));
+    call(&mut execd, "exec_command", &json!({"cmd": "echo 1"}));
+    for id in [1, 99] {
+        for _ in 0..2 {
+            let uri = json!({"uri": format!("execd://session/{id}/log")});
+            let error = execd.error("resources/subscribe", uri);
+            assert_eq!(error["code"], -32002, "{error}");
+        }
+    }
+    // A session of that number is watched once there is one.
+    let uri = json!({"uri": "execd://session/2/log"});
+    execd.error("resources/subscribe", uri.clone());
+    call(&mut execd, "exec_command", &json!({"cmd": "exec cat", "yield_time_ms": 250}));
+    assert_eq!(execd.result("resources/subscribe", &uri), json!({}));
+    call(&mut execd, "write_stdin", &json!({"session_id": 2, "chars": "x\\n"}));
+    execd.notification("notifications/resources/updated", |note| note == &uri);
+}
+
+/// `subscriptions/listen` acknowledged every log whose URI was one, also of sessions that had ended
+/// or had never been.
+/// rule: mcp.md, Logs: `subscriptions/listen` acknowledges the logs of sessions that run, and only
+///   these
+#[test]
+fn only_logs_that_are_told_of_are_acknowledged() {
+    let mut execd = mcp(&[]);
+    call(&mut execd, "exec_command", &json!({"cmd": "echo 1"}));
+    call(&mut execd, "exec_command", &json!({"cmd": "exec cat", "yield_time_ms": 250}));
+    let mut listen = |uris: &Value| {
+        let filter = json!({"resourceSubscriptions": uris});
+        let params = json!({"_meta": stateless("2026-07-28"), "notifications": filter});
+        let id = execd.start_request("subscriptions/listen", params);
+        let of = move |note: &Value| note["_meta"]["io.modelcontextprotocol/subscriptionId"] == id;
+        let note = execd.notification("notifications/subscriptions/acknowledged", of);
+        note["notifications"]["resourceSubscriptions"].clone()
+    };
+    let log = |id: u64| format!("execd://session/{id}/log");
+    assert_eq!(listen(&json!([log(1), log(2), log(99), "file:///x"])), json!([log(2)]));
+    // One that is watched already, by another URI of its log and beside one that is not.
+    let part = format!("{}?from=0", log(2));
+    assert_eq!(listen(&json!([log(98), part, log(1)])), json!([part]));
+    assert_eq!(listen(&json!([])), json!([]));
+    assert_eq!(listen(&json!([log(1), log(1)])), json!([]));
+    call(&mut execd, "write_stdin", &json!({"session_id": 2, "chars": "x\\n"}));
+    execd.notification("notifications/resources/updated", |note| note["uri"] == log(2));
+    call(&mut execd, "kill_session", &json!({"session_id": 2}));
+    let told = execd.notified("notifications/resources/updated");
+    assert!(told.iter().all(|note| note["uri"] == log(2) || note["uri"] == part), "{told:?}");
+}
+
+/// An empty list was acknowledged to who had asked for no log, and a request without a filter.
+/// rule: mcp.md, Logs: The acknowledgement has only what was asked for
+#[test]
+fn who_asks_for_no_log_is_told_of_none() {
+    let mut execd = mcp(&[]);
+    let meta = stateless("2026-07-28");
+    for filter in [json!({}), json!({"toolsListChanged": true, "resourceSubscriptions": "x"})] {
+        let params = json!({"_meta": meta, "notifications": filter});
+        let id = execd.start_request("subscriptions/listen", params);
+        let of = move |note: &Value| note["_meta"]["io.modelcontextprotocol/subscriptionId"] == id;
+        let note = execd.notification("notifications/subscriptions/acknowledged", of);
+        assert_eq!(note["notifications"], json!({}), "{note}");
+    }
+    for filter in [Value::Null, json!([])] {
+        let params = json!({"_meta": meta, "notifications": filter});
+        assert_eq!(execd.error("subscriptions/listen", params)["code"], -32602);
+    }
+    assert_eq!(execd.error("subscriptions/listen", json!({"_meta": meta}))["code"], -32602);
+}
+
+/// A list answered a cursor that nobody had given out with its first page again.
+/// rule: mcp.md, Tools: A cursor is refused, since each list is told whole
+#[test]
+fn a_cursor_is_refused() {
+    let mut execd = connected(&[], &json!({}));
+    for method in ["tools/list", "resources/list", "resources/templates/list"] {
+        assert_eq!(execd.error(method, json!({"cursor": "next"}))["code"], -32602);
+        for none in [json!(""), Value::Null] {
+            execd.result(method, json!({"cursor": none}));
+        }
+    }
+}
+
+/// A token of 1.0 was taken for none, so that the call was cut.
+/// rule: mcp.md, Waits: A progress token is a string or a whole number
+#[test]
+fn tokens_are_strings_and_whole_numbers() {
+    let mut execd = connected(&[], &json!({}));
+    let asked = json!({"cmd": "echo one; exec cat", "until": {"text": "never"}});
+    for (token, fits) in [
+        (json!(0), true),
+        (json!(""), true),
+        (json!(-7), true),
+        (json!(1.0), true),
+        (json!(u64::MAX), true),
+        (json!("\u{2028}\""), true),
+        (json!(1.5), false),
+        (json!(1e300), false),
+        (json!(true), false),
+        (json!([]), false),
+    ] {
+        let mut params = tool("exec_command", &asked);
+        params["_meta"] = json!({"progressToken": token});
+        let id = execd.start_request("tools/call", &params);
+        if fits {
+            let note = execd.notification("notifications/progress", |_| true);
+            assert_eq!(note["progressToken"], token);
+        } else {
+            execd.nothing_but_a_ping();
+        }
+        cancel(&mut execd, id);
+    }
+}
+
+/// It was empty, as if the command had written nothing.
+/// rule: mcp.md, Logs: Without log files the resource of a session that has ended is an error
+#[test]
+fn without_logs_an_ended_one_says_that_there_is_none() {
+    let mut execd = connected(&["--no-log"], &json!({}));
+    call(&mut execd, "exec_command", &json!({"cmd": "echo 1"}));
+    let error = execd.error("resources/read", json!({"uri": "execd://session/1/log"}));
+    assert_eq!(error["code"], -32002, "{error}");
+    assert!(error["message"].as_str().is_some_and(|said| said.contains("--no-log")), "{error}");
+}
+
+// ---- Bad input, and the end -------------------------------------------------------------------
+
+/// rule: mcp.md, Versions: Unknown methods are refused at once with −32601; a line that is no
+///   message with an error without an id; answers and notifications with nothing
+#[test]
+fn each_bad_line_has_its_answer_and_the_next_one_works() {
+    let nested = format!(r#"{{"id":1,"method":"ping","params":{{"a":{}}}}}"#, "[".repeat(10_000));
+    let no_json: &[&[u8]] = &[
+        b"x",
+        b"{",
+        b"[",
+        b"{\"id\":1",
+        b"{\"id\":1,}",
+        b"nul",
+        b"\xff\xfe",
+        b"{\"id\":\"\xff\"}",
+        b"{\"a\":\"\\ud800\"}",
+        b"\"",
+        b"{\"id\":1 \"method\":\"ping\"}",
+        nested.as_bytes(),
+        b"Content-Length: 44",
+        b"{\"id\":01,\"method\":\"ping\"}",
+        b"{'id':1}",
+        b"\0",
+    ];
+    let no_request: &[(&[u8], Option<&str>)] = &[
+        (b"[]", None),
+        (b"[1]", None),
+        (b"1", None),
+        (b"null", None),
+        (b"\"ping\"", None),
+        (b"true", None),
+        (b"{}", None),
+        (b"{\"id\":3}", Some("3")),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", None),
+        (b"{\"id\":{},\"method\":\"ping\"}", None),
+        (b"{\"id\":[],\"method\":\"ping\"}", None),
+        (b"{\"id\":true,\"method\":\"ping\"}", None),
+        (b"{\"id\":null,\"method\":\"ping\"}", None),
+        (b"{\"id\":1,\"method\":7}", Some("1")),
+        (b"{\"id\":1,\"method\":null}", Some("1")),
+        (b"{\"id\":1,\"id\":1,\"method\":\"ping\"}", None),
+    ];
+    let unknown: &[&str] = &[
+        "",
+        "Ping",
+        "tools",
+        "tools/",
+        "tools/list ",
+        "prompts/list",
+        "logging/setLevel",
+        "completion/complete",
+        "exec_command",
+        "shutdown",
+        "cancel",
+        "notifications/cancelled",
+        "roots/list",
+        "sampling/createMessage",
+        "\\u0000",
+    ];
+    let silent: &[&[u8]] = &[
+        b"",
+        b"   ",
+        b"\r",
+        b"{\"method\":\"ping\"}",
+        b"{\"method\":\"nope\",\"params\":{}}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1,\"message\":\"x\"}}",
+        b"{\"method\":\"notifications/cancelled\"}",
+        b"{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":[]}}",
+        b"{\"method\":\"notifications/roots/list_changed\"}",
+        b"{\"method\":\"x\",\"params\":[]}",
+    ];
+    let mut execd = mcp(&[]);
+    let mut check = |line: &[u8], answer: Option<(i64, Value)>| {
+        let shown: String = String::from_utf8_lossy(line).chars().take(100).collect();
+        execd.send_raw(line);
+        execd.send_raw(b"\n");
+        if let Some((code, id)) = answer {
+            let reply = execd.next_reply();
+            assert_eq!(reply["error"]["code"], code, "{shown}: {reply}");
+            assert_eq!(reply.get("id").cloned().unwrap_or_default(), id, "{shown}: {reply}");
+        }
+        execd.nothing_but_a_ping();
+    };
+    for line in no_json {
+        check(line, Some((-32700, Value::Null)));
+    }
+    for (line, id) in no_request {
+        let id = id.map_or(Value::Null, |id| serde_json::from_str(id).expect("an id"));
+        check(line, Some((-32600, id)));
+    }
+    for name in unknown {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"{name}","params":{{}}}}"#);
+        check(line.as_bytes(), Some((-32601, json!("a"))));
+    }
+    for line in silent {
+        check(line, None);
+    }
+    for params in ["[]", "1", "\"x\"", "null"] {
+        let line = format!(r#"{{"id":5,"method":"tools/list","params":{params}}}"#);
+        check(line.as_bytes(), Some((-32602, json!(5))));
+    }
+}
+
+/// All batches were refused, and 2025-03-26 has servers take them.
+/// rule: mcp.md, Versions: Batches are taken where 2025-03-26 was agreed on, and answered on one
+///   line; else they are refused
+#[test]
+fn a_batch_is_answered_on_one_line_where_its_version_was_agreed_on() {
+    let mut execd = mcp(&["--on-impossible", "wait"]);
+    let message = |id: u64, method: &str, params: &Value| {
+        let params = params.clone();
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    };
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 5}});
+    let waits = json!({"cmd": "exec cat", "yield_time_ms": 60_000});
+    let batch = json!([
+        message(1, "ping", &json!({})),
+        message(2, "tools/call", &tool("exec_command", &json!({"cmd": "echo hi"}))),
+        message(3, "nope", &json!({})),
+        7,
+        message(4, "tools/call", &tool("exec_command", &json!({"cmd": "exit 3"}))),
+        message(5, "tools/call", &tool("exec_command", &waits)),
+        cancel,
+    ])
+    .to_string();
+    execd.result("initialize", hello("2025-03-26", &json!({})));
+    execd.send_line(&batch);
+    let line = execd.next_reply();
+    let mut answers = line.as_array().expect("an array").clone();
+    answers.sort_by_key(|one| one["id"].as_u64());
+    let ids: Vec<Option<u64>> = answers.iter().map(|one| one["id"].as_u64()).collect();
+    assert_eq!(ids, [None, Some(1), Some(2), Some(3), Some(4)], "{line}");
+    assert_eq!(answers[0]["error"]["code"], -32600, "{line}");
+    assert_eq!(answers[1]["result"], json!({}));
+    assert!(text_of(&answers[2]["result"]).0.contains("\n---\nhi\n"), "{line}");
+    assert_eq!(answers[3]["error"]["code"], -32601, "{line}");
+    assert!(text_of(&answers[4]["result"]).0.contains("exit_code: 3"), "{line}");
+    // One of notifications alone is answered by nothing, one of nothing is no message.
+    execd.send_line(&json!([cancel]).to_string());
+    execd.nothing_but_a_ping();
+    let many: Vec<Value> = (0..65).map(|id| message(id, "ping", &json!({}))).collect();
+    for refused in [json!([]), json!([[message(1, "ping", &json!({}))]]), json!(many)] {
+        execd.send_line(&refused.to_string());
+        let reply = execd.next_reply();
+        let error = reply.get(0).unwrap_or(&reply);
+        assert_eq!(error["error"]["code"], -32600, "{reply}");
+    }
+    execd.result("initialize", hello("2025-06-18", &json!({})));
+    execd.send_line(&batch);
+    assert_eq!(execd.next_reply()["error"]["code"], -32600);
+    execd.nothing_but_a_ping();
+}
+
+/// rule: mcp.md, Versions: An id that is in flight is refused
+#[test]
+fn an_id_is_in_flight_once() {
+    let mut execd = mcp(&["--on-impossible", "wait"]);
+    let start = tool("exec_command", &json!({"cmd": "exec cat", "yield_time_ms": 30_000}));
+    execd.send("a", "tools/call", &start);
+    execd.send("a", "ping", json!({}));
+    let reply = execd.next_reply();
+    assert_eq!(reply["error"]["code"], -32600, "{reply}");
+    execd.nothing_but_a_ping();
+}
+
+/// rule: mcp.md, The end: At the end of stdin the sessions end, also those that a call waits for,
+///   and execd exits with 0
+#[test]
+fn the_end_of_stdin_is_the_end_of_all() {
+    let mut execd = mcp(&["--on-impossible", "wait"]);
+    let waits = json!({"cmd": "echo $$; exec sleep 1000", "yield_time_ms": 30_000});
+    let mut params = tool("exec_command", &waits);
+    params["_meta"] = json!({"progressToken": 1});
+    execd.start_request("tools/call", &params);
+    let note = execd.notification("notifications/progress", |_| true);
+    let pid: i32 = note["message"].as_str().expect("a pid").parse().expect("a pid");
+    call(&mut execd, "exec_command", &json!({"cmd": "exec sleep 1000", "yield_time_ms": 250}));
+    // The mistake of a model is no failure of the server.
+    failing(&mut execd, "write_stdin", &json!({"session_id": 99, "chars": "x"}));
+    execd.close_stdin();
+    assert_eq!(execd.exit_code(), Some(0));
+    assert!(!is_alive(pid));
+    // Clients have closed what they read by then: one in Python took a late answer for its own
+    // failure.
+    assert!(execd.remaining_lines().is_empty());
+}
+
+/// rule: mcp.md, The end: A client that reads nothing costs bounded memory, and one that dies
+///   leaves nothing behind
+#[test]
+fn a_client_that_reads_nothing_and_dies_leaves_nothing() {
+    let mut host =
+        Setup::new(&["mcp"]).on(std::process::Stdio::piped(), std::process::Stdio::piped());
+    let mut stdin = host.child().stdin.take().expect("stdin");
+    let stdout = host.child().stdout.take().expect("stdout");
+    let line = format!(
+        "{}\n",
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": tool("exec_command", &json!({"cmd": "exec sleep 1000"}))})
+    );
+    let lists: String = (2..2_000)
+        .map(|id| format!("{{\"id\":{id},\"method\":\"tools/list\",\"params\":{{}}}}\n"))
+        .collect();
+    let writer = std::thread::spawn(move || {
+        use std::io::Write as _;
+        // execd stops reading once 8 MiB are unsent: then the pipe is full.
+        let _ = stdin.write_all(line.as_bytes());
+        let _ = stdin.write_all(lists.as_bytes());
+        stdin
+    });
+    eventually("the command runs", || !host.session_processes().is_empty());
+    assert!(host.peak_rss_kib() < 64 * 1024);
+    drop(stdout);
+    drop(writer.join());
+    host.wait_exit();
+    assert!(host.session_processes().is_empty());
+}
+
+/// rule: mcp.md, Tools: The working directory is the server's; `workdir` is another one for a call
+#[test]
+fn commands_run_where_the_server_runs_and_never_get_its_stdin() {
+    let mut execd = connected(&[], &json!({"roots": {"listChanged": true}}));
+    let dir = execd.workdir();
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "pwd; readlink /proc/self/fd/0"}));
+    assert!(said.contains(&format!("---\n{}\npipe:", dir.display())), "{said}");
+    let said = call(&mut execd, "exec_command", &json!({"cmd": "pwd", "workdir": "/"}));
+    assert!(said.ends_with("---\n/\n"), "{said}");
+}

@@ -1,0 +1,429 @@
+//! execd where the kernel, or what it runs in, tells and allows less: without /proc, with that of
+//! another pid namespace, with hidepid, as PID 1, with system calls refused. Nothing of its
+//! sessions is left behind anywhere (architecture.md, Without /proc).
+//!
+//! Each test makes its own surroundings, and says why it is left out where it may not.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::common::outside::{comm, is_root, pids, refuse_calls, zombies};
+use crate::common::{Execd, Setup, eventually, is_alive, left_out, send_signal, session_of};
+use serde_json::{Value, json};
+
+/// Takes /proc away from what follows, in a mount namespace of its own.
+const NO_PROC: [&str; 5] =
+    ["unshare", "--mount", "sh", "-c", "umount -l /proc && exec \"$0\" \"$@\""];
+/// A pid namespace without a /proc of its own; its first process outlives execd.
+const FOREIGN: [&str; 7] =
+    ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", "\"$0\" \"$@\"; exec sleep 1000"];
+/// The end of that.
+const OUTLIVES: &str = "; exec sleep 1000";
+/// A pid namespace with its /proc, whose first process is execd.
+const FIRST: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+/// Another user than root, and a /proc that hides all other users' processes from it.
+const HIDEPID: [&str; 5] = [
+    "unshare",
+    "--mount",
+    "sh",
+    "-c",
+    "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 \
+     --clear-groups \"$0\" \"$@\"",
+];
+/// What a filter refuses. Some are calls of libraries alone.
+const REFUSED: [i64; 4] =
+    [libc::SYS_pidfd_open, libc::SYS_close_range, libc::SYS_clone3, libc::SYS_statx];
+
+const NOT_MOUNTED: &str = "it is not mounted";
+const FOREIGN_WORDS: &str = "it is that of another pid namespace";
+const HIDES: &str = "it hides processes of other users (hidepid)";
+
+/// A leader and its background jobs.
+const JOBS: &str = "sleep 300 & sleep 301 & wait";
+
+/// A filter that knows pidfd_open(2) and nothing that can be done with what it gives.
+const NO_SENDING: [i64; 1] = [libc::SYS_pidfd_send_signal];
+
+/// Where an execd is started.
+#[derive(Clone, Copy)]
+struct Place {
+    /// What it is started behind.
+    words: &'static [&'static str],
+    /// The errno of the calls that are refused, where some are.
+    refused: Option<i32>,
+    /// These calls.
+    calls: &'static [i64],
+    /// Whether it is another user than root.
+    nobody: bool,
+    /// What server_info says of /proc: whether it can be used, and why not.
+    proc: Option<(bool, &'static str)>,
+}
+
+const PLAIN: Place =
+    Place { words: &[], refused: None, calls: &REFUSED, nobody: false, proc: None };
+
+impl Place {
+    /// Whether such a place can be had; says so where it cannot.
+    fn can_be_had(&self) -> bool {
+        let may = self.words.is_empty() || {
+            // Whatever outlives execd there would outlive this as well.
+            let words = self.words.iter().map(|word| word.trim_end_matches(OUTLIVES));
+            let tried = Command::new(self.words[0]).args(words.skip(1)).arg("true").output();
+            tried.is_ok_and(|done| done.status.success())
+        };
+        if !may {
+            left_out(&format!("this may not be done here: {}", self.words.join(" ")));
+        }
+        may
+    }
+
+    fn start(&self, args: &[&str]) -> Execd {
+        let mut setup = Setup::behind(self.words, args);
+        if self.nobody {
+            let work = setup.workdir();
+            let all = work.parent().expect("a directory");
+            let open = |path: &std::path::Path, mode| {
+                std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("chmod");
+            };
+            open(all, 0o755);
+            for dir in ["work", "tmp", "run"] {
+                open(&all.join(dir), 0o777);
+            }
+            // Where the binary of the tests lies another user need not get to.
+            let own = work.join("execd");
+            std::fs::copy(env!("CARGO_BIN_EXE_execd"), &own).expect("a copy");
+            setup = setup.with_binary(&own, self.words.len());
+        }
+        if let Some(errno) = self.refused {
+            setup = setup.prepared(refuse_calls(errno, self.calls));
+        }
+        setup.start()
+    }
+}
+
+/// The process of execd itself: what it is started behind may have forked.
+fn pid_of_execd(execd: &mut Execd) -> i32 {
+    let inside = execd.result("server_info", json!({}));
+    assert!(inside["pid"].is_i64(), "{inside}");
+    let of_mark = execd.processes();
+    let is_it = |command: &str| {
+        let program = command.split(' ').next().unwrap_or_default();
+        program.ends_with("/execd") && !command.contains("--keeper")
+    };
+    of_mark.iter().find(|one| is_it(&one.command)).map_or(execd.pid(), |one| one.pid)
+}
+
+/// The log writer and the guard, as they are seen from outside, once both run.
+fn until_helpers(execd: &mut Execd) -> Vec<i32> {
+    let info = execd.result("server_info", json!({}));
+    let instance = info["instance"].as_str().unwrap_or("none").to_owned();
+    let is_one = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        matches!(&*comm(*pid), "execd-keeper" | "execd-guard")
+            && String::from_utf8_lossy(&words).contains(&instance)
+    };
+    let all = || pids().into_iter().filter(is_one).collect::<Vec<i32>>();
+    eventually("the log writer and the guard run", || all().len() == 2);
+    all()
+}
+
+/// How many of the sessions' processes are jobs.
+fn sleeping(execd: &Execd) -> usize {
+    execd.session_processes().iter().filter(|one| one.command.starts_with("sleep")).count()
+}
+
+/// A session with background jobs, once all of it has started.
+fn open_jobs(execd: &mut Execd, tty: bool) -> u64 {
+    let opened = execd.open_with(JOBS, json!({"tty": tty}));
+    let jobs = || sleeping(execd) == 2;
+    eventually("its jobs run", jobs);
+    session_of(&opened)
+}
+
+/// It is said once on stderr, and server_info has it.
+fn says_what_is_missing(place: &Place) {
+    let mut execd = place.start(&[]);
+    let info = execd.result("server_info", json!({}));
+    let proc = place.proc.map(|(usable, why)| json!({"usable": usable, "why": why}));
+    assert_eq!(info.get("proc"), proc.as_ref(), "{info}");
+    let why = place.proc.map_or("", |(_, why)| why);
+    let degraded: Vec<Value> = info["degraded"].as_array().cloned().unwrap_or_default();
+    let about: Vec<&str> =
+        degraded.iter().filter_map(Value::as_str).filter(|text| text.contains("/proc")).collect();
+    assert_eq!(about.len(), usize::from(place.proc.is_some()), "{info}");
+    for text in about {
+        assert!(text.contains(why), "{text}");
+        let said = |lines: &str| lines.lines().filter(|line| line.contains(text)).count();
+        eventually("it is said once", || said(&execd.stderr()) == 1);
+    }
+    until_helpers(&mut execd);
+    let told = execd.run("echo told");
+    assert_eq!(told["output"], "told\n");
+    assert!(told.get("failure_message").is_none(), "its log is written: {told}");
+}
+
+/// kill_session and a timeout end a session, execd's end ends all of them, and nobody else's.
+fn ends_everything(place: &Place) {
+    if !place.can_be_had() {
+        return;
+    }
+    says_what_is_missing(place);
+    for tty in [false, true] {
+        let mut execd = place.start(&[]);
+        let session = open_jobs(&mut execd, tty);
+        let killed = execd.kill(session);
+        assert_eq!(killed["killed"], true, "tty {tty}: {killed}");
+        execd.until_no_session_process();
+        let session = open_jobs(&mut execd, tty);
+        let resists = execd.open_with(
+            "trap '' TERM HUP; echo up; while :; do sleep 300; done",
+            json!({"tty": tty}),
+        );
+        let killed = execd.kill(session_of(&resists));
+        assert_eq!(
+            (&killed["killed"], &killed["escalated"]),
+            (&json!(true), &json!(true)),
+            "{killed}"
+        );
+        assert!(execd.listed(session).is_some(), "the other one runs on");
+
+        let own = pid_of_execd(&mut execd);
+        send_signal(own, libc::SIGTERM);
+        eventually("execd has ended", || !is_alive(own));
+        execd.until_no_session_process();
+
+        let mut execd = place.start(&[]);
+        open_jobs(&mut execd, tty);
+        let (own, helpers) = (pid_of_execd(&mut execd), until_helpers(&mut execd));
+        send_signal(own, libc::SIGKILL);
+        eventually("execd has ended", || !is_alive(own));
+        execd.until_no_session_process();
+        eventually("its helpers end", || !helpers.iter().any(|pid| is_alive(*pid)));
+    }
+    ends_what_its_leader_has_left(place);
+    ends_what_has_detached_itself_where_that_is_asked_for(place);
+    let mut execd = place.start(&[]);
+    open_jobs(&mut execd, false);
+    let own = pid_of_execd(&mut execd);
+    execd.close_stdin();
+    eventually("execd has ended", || !is_alive(own));
+    execd.until_no_session_process();
+
+    let mut execd = place.start(&[]);
+    let params = json!({"command": JOBS, "timeout": 0.5, "timeoutAction": "kill"});
+    let ended = execd.result("bash", params);
+    assert_eq!(ended["status"], "timed_out", "{ended}");
+    execd.until_no_session_process();
+
+    let run = place.start(&["run", "--timeout", "0.5", "-c", JOBS]);
+    eventually("its jobs run", || run.session_processes().len() == 3);
+    run.until_no_session_process();
+}
+
+/// Its leader is gone, and what it has left holds nothing.
+fn ends_what_its_leader_has_left(place: &Place) {
+    let cmd = "sleep 300 >/dev/null 2>&1 </dev/null & exit 3";
+    let mut execd = place.start(&[]);
+    let ended = execd.run(cmd);
+    assert_eq!(ended["exit_code"], 3, "{ended}");
+    assert_eq!(execd.session_processes().len(), 1, "it runs on");
+    let own = pid_of_execd(&mut execd);
+    send_signal(own, libc::SIGKILL);
+    execd.until_no_session_process();
+    let mut execd = place.start(&[]);
+    execd.run(cmd);
+    assert_eq!(execd.kill(1)["found"], true, "under its old id");
+    execd.until_no_session_process();
+}
+
+/// What has called setsid is left alone, as it is where /proc tells all, and ended where it is
+/// asked to be.
+fn ends_what_has_detached_itself_where_that_is_asked_for(place: &Place) {
+    let cmd = "setsid sleep 300 & sleep 301 & wait";
+    for (args, left) in [(&[][..], 1), (&["--kill-detached"][..], 0)] {
+        let mut execd = place.start(args);
+        let opened = execd.open(cmd);
+        eventually("both run", || sleeping(&execd) == 2);
+        assert_eq!(execd.kill(session_of(&opened))["killed"], true);
+        eventually("what is to be ended is", || execd.session_processes().len() == left);
+        execd.leaves_processes_behind();
+    }
+}
+
+/// The log writer and the guard could not be started without /proc/self/exe, nobody was found in
+/// /proc, and all that commands had started ran on.
+/// rule: architecture.md, Without /proc: Not mounted: after kill_session, a timeout, SIGTERM,
+///   SIGKILL and the end of stdin nothing of a session is left, and the keeper lives
+#[test]
+fn without_proc() {
+    ends_everything(&Place { words: &NO_PROC, proc: Some((false, NOT_MOUNTED)), ..PLAIN });
+}
+
+/// Whoever had the number outside was looked at, and nobody was ended.
+/// rule: architecture.md, Without /proc: That of another pid namespace: nothing of a session is
+///   left, and nothing is told of strangers under the same numbers
+#[test]
+fn with_the_proc_of_another_pid_namespace() {
+    ends_everything(&Place { words: &FOREIGN, proc: Some((false, FOREIGN_WORDS)), ..PLAIN });
+}
+
+/// rule: architecture.md, Without /proc: hidepid: nothing of a session is left, and no more is said
+///   than that other users' processes are hidden
+#[test]
+fn with_hidepid() {
+    let place = Place { words: &HIDEPID, proc: Some((true, HIDES)), nobody: true, ..PLAIN };
+    ends_everything(&place);
+}
+
+/// rule: architecture.md, Without /proc: As PID 1: nothing of a session is left
+#[test]
+fn as_the_first_process_of_a_pid_namespace() {
+    ends_everything(&Place { words: &FIRST, ..PLAIN });
+}
+
+/// Nobody but leaders was sent a signal where pidfd_open(2) was refused.
+/// rule: architecture.md, Without /proc: pidfd_open, close_range, clone3 and statx refused: nothing
+///   of a session is left
+#[test]
+fn with_system_calls_refused() {
+    ends_everything(&Place { refused: Some(libc::ENOSYS), ..PLAIN });
+}
+
+/// rule: architecture.md, Without /proc: pidfd_open, close_range, clone3 and statx refused: nothing
+///   of a session is left
+#[test]
+fn with_system_calls_forbidden() {
+    ends_everything(&Place { refused: Some(libc::EPERM), ..PLAIN });
+}
+
+/// No signal reached anybody, nothing was said of it, and execd could not be ended.
+#[test]
+fn with_signals_through_pidfds_refused() {
+    for errno in [libc::ENOSYS, libc::EPERM] {
+        ends_everything(&Place { refused: Some(errno), calls: &NO_SENDING, ..PLAIN });
+    }
+}
+
+/// rule: architecture.md, Without /proc: pidfd_open, close_range, clone3 and statx refused: nothing
+///   of a session is left
+#[test]
+fn without_proc_and_with_system_calls_refused() {
+    let proc = Some((false, NOT_MOUNTED));
+    ends_everything(&Place { words: &NO_PROC, refused: Some(libc::ENOSYS), proc, ..PLAIN });
+}
+
+/// rule: architecture.md, Without /proc: Taken away from an execd that runs: nothing of a session
+///   is left
+#[test]
+fn proc_that_is_taken_away_under_way() {
+    let place = Place { words: &["unshare", "--mount"], ..PLAIN };
+    if !place.can_be_had() {
+        return;
+    }
+    for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
+        let mut execd = place.start(&[]);
+        let session = open_jobs(&mut execd, false);
+        let target = execd.pid().to_string();
+        let taken = Command::new("nsenter")
+            .args(["--target", &target, "--mount", "umount", "-l", "/proc"])
+            .output();
+        if !taken.is_ok_and(|done| done.status.success()) {
+            return left_out("nsenter may not unmount /proc of another process");
+        }
+        match signal {
+            None => assert_eq!(execd.kill(session)["killed"], true),
+            Some(signal) => execd.signal(signal),
+        }
+        execd.until_no_session_process();
+    }
+}
+
+/// A program with the rights of another user that ours has started may be signalled by us, though
+/// it is hidden: nobody was found although the session's number was taken.
+/// rule: architecture.md, Without /proc: hidepid: nothing of a session is left, and no more is said
+///   than that other users' processes are hidden
+#[test]
+fn a_hidden_program_with_other_rights_is_ended() {
+    let place = Place { words: &HIDEPID, proc: Some((true, HIDES)), nobody: true, ..PLAIN };
+    if !is_root() {
+        return left_out("only root makes programs with other rights");
+    }
+    if !place.can_be_had() {
+        return;
+    }
+    for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
+        let mut execd = place.start(&[]);
+        let program = execd.file("asroot");
+        std::fs::copy("/bin/sleep", &program).expect("a copy");
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("chmod");
+        let opened = execd.open("./asroot 300 & sleep 301 & wait");
+        let hidden =
+            || execd.session_processes().into_iter().find(|one| one.command == "./asroot 300");
+        eventually("it runs", || hidden().is_some());
+        let pid = hidden().map_or(0, |one| one.pid);
+        match signal {
+            None => assert_eq!(execd.kill(session_of(&opened))["killed"], true),
+            Some(signal) => execd.signal(signal),
+        }
+        eventually("it is ended", || !is_alive(pid));
+        execd.until_no_session_process();
+    }
+}
+
+/// rule: architecture.md, Without /proc: As PID 1 execd reaps whoever comes to it
+#[test]
+fn the_first_process_reaps_all_orphans() {
+    let place = Place { words: &FIRST, ..PLAIN };
+    if !place.can_be_had() {
+        return;
+    }
+    let mut execd = place.start(&[]);
+    let own = pid_of_execd(&mut execd);
+    let one = "setsid sh -c 'setsid sleep 0.1 >/dev/null 2>&1 & exit' &";
+    execd.run(&format!("for i in 1 2 3 4; do {one} done; wait"));
+    eventually("orphans are reaped", || {
+        execd.session_processes().is_empty() && zombies(own).is_empty()
+    });
+}
+
+/// A port, a page, input and idleness are seen in /proc alone: such a wait went on to its end.
+/// rule: waits.md, until and stop: What only /proc can tell is refused at once where it does not,
+///   with what can be waited for
+#[test]
+fn what_cannot_be_told_without_proc_is_refused_at_once() {
+    let place = Place { words: &NO_PROC, proc: Some((false, NOT_MOUNTED)), ..PLAIN };
+    if !place.can_be_had() {
+        return;
+    }
+    let mut execd = place.start(&[]);
+    for (field, value) in [
+        ("port", json!(0)),
+        ("http", json!({"path": "/"})),
+        ("input", json!(true)),
+        ("idle_ms", json!(100)),
+    ] {
+        let mut until = json!({"text": "never"});
+        until[field] = value;
+        let params = json!({"cmd": "sleep 300", "until": until, "yield_time_ms": 30_000});
+        let why = execd.failed("exec_command", params, "system");
+        assert!(why.starts_with(&format!("until.{field} cannot be waited for: /proc")), "{why}");
+        assert!(why.contains("it is not mounted"), "{why}");
+    }
+    assert!(execd.session_processes().is_empty(), "nothing was started");
+    let idle = json!({"idle_ms": 100, "idle_cpu": true});
+    let params = json!({"cmd": "echo up; read line", "until": idle, "on_impossible": "wait"});
+    let opened = execd.exec(params);
+    let session = session_of(&opened);
+    assert_eq!(opened["output"], "up\n", "{opened}");
+    let listed = execd.listed(session).expect("it runs");
+    assert_eq!(listed["state"], "running", "what it does is not told: {listed}");
+    assert!(listed.get("state_detail").is_none() && listed.get("listening").is_none());
+    let left = execd.run("sleep 300 >/dev/null 2>&1 </dev/null & exit 3");
+    assert_eq!(left["exit_code"], 3, "{left}");
+    eventually("what is left is listed, without a name", || {
+        execd.result("list_sessions", json!({}))["left"][0]["command"] == "[?]"
+    });
+    let until = json!({"text": "never", "tree_exit": true});
+    let ended = execd.exec(json!({"cmd": "sleep 0.1 & exit 3", "until": until}));
+    assert_eq!(ended["exit_code"], 3, "{ended}");
+}

@@ -1,0 +1,446 @@
+//! Programs that people and agents really run: shells, REPLs, pagers, editors, servers, builds,
+//! password prompts, and what they leave running.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::common::*;
+use serde_json::json;
+
+/// The number after `mark` in a text.
+fn number_after(text: &str, mark: &str) -> u16 {
+    let (_, rest) = text.split_once(mark).unwrap_or_else(|| panic!("no {mark:?} in {text:?}"));
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or_else(|_| panic!("no number after {mark:?} in {text:?}"))
+}
+
+/// One HTTP request to a server on this machine; returns the whole answer.
+fn http_get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").expect("the server reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the server answers");
+    answer
+}
+
+// ---- Shells and REPLs -------------------------------------------------------------------
+
+fn open_bash(execd: &mut Execd) -> u64 {
+    // A shell that is not interactive drops PS1 from its environment.
+    let cmd = "PS1='prompt> ' exec bash --norc --noprofile -i";
+    let env = json!({"PROMPT_COMMAND": null});
+    execd.open_ready(cmd, "prompt> ", json!({"tty": true, "env": env}))
+}
+
+#[test]
+fn an_interactive_bash_is_driven_line_by_line() {
+    let mut execd = Execd::start();
+    let session = open_bash(&mut execd);
+    execd.input_until(session, "echo $((6 * 7))\\n", "\n42\n");
+    execd.input_until(session, "cd / && pwd\\n", "\n/\n");
+    execd.input_until(session, "for i in 1 2; do\\n echo row $((i + 5))\\ndone\\n", "row 7\n");
+    let params = json!({"session_id": session, "chars": "exit 3\\n", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 3);
+}
+
+#[test]
+fn ctrl_c_in_an_interactive_bash_ends_the_command_and_not_the_shell() {
+    let mut execd = Execd::start();
+    let session = open_bash(&mut execd);
+    execd.input_until(session, "echo be''gin; sleep 4711\\n", "begin");
+    eventually("sleep runs", || {
+        execd.session_processes().iter().any(|process| process.command == "sleep 4711")
+    });
+    execd.input_until(session, "\\x03", "prompt> ");
+    execd.input_until(session, "echo status $?\\n", "status 130");
+}
+
+#[test]
+fn ctrl_z_and_fg_work_in_an_interactive_bash() {
+    let mut execd = Execd::start();
+    let session = open_bash(&mut execd);
+    execd.input(session, "sleep 4711\\n");
+    let sleeper = |execd: &Execd| {
+        execd.session_processes().into_iter().find(|process| process.command == "sleep 4711")
+    };
+    eventually("sleep runs", || sleeper(&execd).is_some());
+    let pid = sleeper(&execd).expect("it runs").pid;
+    execd.input_until(session, "\\x1a", "Stopped");
+    assert_eq!(process_state(pid), Some('T'));
+    execd.input(session, "fg\\n");
+    eventually("it goes on", || process_state(pid) == Some('S'));
+    let result = execd.kill(session);
+    assert_eq!(result["killed"], true);
+    assert!(!is_alive(pid));
+}
+
+#[test]
+fn an_interactive_bash_that_ignores_sigterm_is_escalated() {
+    let mut execd = Execd::start();
+    let session = open_bash(&mut execd);
+    let result = execd.kill(session);
+    assert_eq!((&result["killed"], &result["escalated"]), (&json!(true), &json!(true)));
+    assert_eq!(execd.session_processes().len(), 0);
+}
+
+fn open_python(execd: &mut Execd) -> u64 {
+    execd.open_ready("python3 -q -E", ">>> ", json!({"tty": true}))
+}
+
+#[test]
+fn a_python_repl_computes() {
+    if missing("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let session = open_python(&mut execd);
+    execd.input_until(session, "print(7 * 6)\\n", "\n42\n");
+    execd.input_until(session, "def f(x):\\n    return x + 1\\n\\n", ">>> ");
+    execd.input_until(session, "f(4710)\\n", "\n4711\n");
+}
+
+#[test]
+fn ctrl_c_in_a_python_repl_interrupts_and_python_goes_on() {
+    if missing("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let session = open_python(&mut execd);
+    let endless = "import time; print('be' + 'gin', flush=True); time.sleep(300)\\n";
+    execd.input_until(session, endless, "begin\n");
+    execd.input_until(session, "\\x03", "KeyboardInterrupt\n>>> ");
+    let params = json!({"session_id": session, "chars": "exit(7)\\n", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 7);
+}
+
+#[test]
+fn ctrl_d_leaves_a_python_repl() {
+    if missing("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let session = open_python(&mut execd);
+    let params = json!({"session_id": session, "chars": "\\x04", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 0);
+}
+
+#[test]
+fn python_on_a_pipe_runs_what_it_reads_to_the_end() {
+    if missing("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("python3 -"));
+    execd.input(session, "import sys\\n");
+    let params = json!({
+        "session_id": session, "chars": "print(sum(range(10)), file=sys.stderr)\\n", "eof": true,
+        "yield_time_ms": 30_000,
+    });
+    let result = execd.write(params);
+    assert_eq!((&result["output"], &result["exit_code"]), (&json!("45\n"), &json!(0)));
+}
+
+// ---- Filters ----------------------------------------------------------------------------
+
+#[test]
+fn cat_on_a_pipe_gives_back_what_it_gets() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("cat"));
+    for i in 0..3 {
+        let line = format!("line {i}\n");
+        assert_eq!(execd.input_until(session, &line, &line), line);
+    }
+    let params = json!({"session_id": session, "eof": true, "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 0);
+}
+
+#[test]
+fn cat_on_a_terminal_gives_back_what_it_gets_twice() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open_with("cat", json!({"tty": true})));
+    for i in 0..3 {
+        let twice = format!("line {i}\nline {i}\n");
+        assert_eq!(execd.input_until(session, &format!("line {i}\\n"), &twice), twice);
+    }
+    let params = json!({"session_id": session, "chars": "\\x04", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 0);
+}
+
+/// rule: unified-exec.md, write_stdin: `eof` closes the child's stdin after the bytes
+#[test]
+fn sort_answers_at_the_end_of_its_input() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open("sort -n"));
+    execd.input(session, "10\\n9\\n");
+    let params =
+        json!({"session_id": session, "chars": "8\\n", "eof": true, "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["output"], "8\n9\n10\n");
+}
+
+#[test]
+fn tail_follows_a_file() {
+    let mut execd = Execd::start();
+    std::fs::write(execd.file("growing"), "one\n").expect("a file");
+    let session = execd.open_until("tail -n 5 -f growing", "one\n");
+    let mut file =
+        std::fs::File::options().append(true).open(execd.file("growing")).expect("the file");
+    writeln!(file, "two").expect("it grows");
+    execd.read_until(session, "two\n");
+    execd.kill(session);
+}
+
+// ---- Full screen ------------------------------------------------------------------------
+
+#[test]
+fn less_pages_through_a_file() {
+    if missing("less") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let text: String = (1..=1_000).map(|i| format!("line {i} of the file\n")).collect();
+    std::fs::write(execd.file("text"), text).expect("a file");
+    let params = json!({"tty": true, "env": {"LESS": null, "LESSOPEN": null}});
+    let session = execd.open_ready("less text", "line 20 of the file", params);
+    execd.input_until(session, " ", "line 50 of the file");
+    execd.input_until(session, "G", "line 1000 of the file");
+    execd.input_until(session, "?line 77 \\n", "line 77 of the file");
+    let params = json!({"session_id": session, "chars": "q", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 0);
+}
+
+#[test]
+fn vim_edits_a_file() {
+    if missing("vim") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let session = execd.open_ready("vim -u NONE -i NONE -n text", "text", json!({"tty": true}));
+    execd.input_until(session, "ihello from vim", "vim");
+    execd.input(session, "\\x1b");
+    let params = json!({"session_id": session, "chars": ":wq\\n", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 0);
+    let text = std::fs::read_to_string(execd.file("text")).expect("vim wrote it");
+    assert_eq!(text, "hello from vim\n");
+}
+
+#[test]
+fn vim_saves_and_quits_in_one_call() {
+    if missing("vim") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let session = execd.open_ready("vim -u NONE -i NONE -n text", "text", json!({"tty": true}));
+    let params = json!({
+        "session_id": session, "chars": "ione\\ntwo\\x1b:wq\\n", "yield_time_ms": 30_000,
+    });
+    assert_eq!(execd.write(params)["exit_code"], 0);
+    let text = std::fs::read_to_string(execd.file("text")).expect("vim wrote it");
+    assert_eq!(text, "one\ntwo\n");
+}
+
+/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` sets the PTY's size; the
+///   child gets SIGWINCH
+#[test]
+fn vim_learns_of_a_new_window_size() {
+    if missing("vim") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let session = execd.open_ready("vim -u NONE -i NONE -n text", "text", json!({"tty": true}));
+    execd.result("resize_session", json!({"session_id": session, "cols": 77, "rows": 33}));
+    let cmd = ":call writefile([&columns . 'x' . &lines], 'size')\\n";
+    // vim looks at its new size when it next waits for a key; a second look is not too late.
+    eventually("vim has the new size", || {
+        execd.input(session, cmd);
+        std::fs::read_to_string(execd.file("size")).is_ok_and(|size| size == "77x33\n")
+    });
+    let params = json!({"session_id": session, "chars": ":q!\\n", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 0);
+}
+
+// ---- Servers ----------------------------------------------------------------------------
+
+#[test]
+fn a_server_is_started_talked_to_polled_and_killed() {
+    if missing("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    std::fs::write(execd.file("hello.txt"), "hello client\n").expect("a file");
+    let cmd = "python3 -u -m http.server 0 --bind 127.0.0.1";
+    let first = execd.open(cmd);
+    let session = session_of(&first);
+    until_logged(&first, " port ");
+    until_logged(&first, ") ...");
+    let port = number_after(&String::from_utf8_lossy(&log_of(&first)), " port ");
+    assert!(http_get(port, "/hello.txt").ends_with("\r\n\r\nhello client\n"));
+    execd.read_until(session, "GET /hello.txt");
+    assert!(http_get(port, "/missing").contains(" 404 "));
+    execd.read_until(session, "404");
+    let result = execd.kill(session);
+    assert_eq!(result["killed"], true);
+    assert_ne!(result["escalated"], true);
+    assert_eq!(execd.session_processes().len(), 0, "nobody listens any more");
+}
+
+/// rule: architecture.md, Ending a session: kill_session with the old id ends what was left
+#[test]
+fn a_server_in_the_background_with_its_output_redirected_is_ended_by_the_old_id() {
+    if missing("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let server = "python3 -u -m http.server 0 --bind 127.0.0.1";
+    let result = execd.run(&format!("nohup {server} >server.log 2>&1 & echo started"));
+    assert_eq!((&result["exit_code"], &result["output"]), (&json!(0), &json!("started\n")));
+    let log = execd.file("server.log");
+    eventually("it serves", || {
+        std::fs::read_to_string(&log).is_ok_and(|log| log.contains(") ..."))
+    });
+    let port = number_after(&std::fs::read_to_string(&log).expect("its log"), " port ");
+    assert!(http_get(port, "/").contains(" 200 "));
+    assert_eq!(execd.kill(1)["found"], true);
+    assert_eq!(execd.session_processes().len(), 0, "nobody listens any more");
+}
+
+/// rule: unified-exec.md, Early exit, shell gone, LRU: A held session can be polled and killed
+#[test]
+fn a_server_in_the_background_that_holds_the_output_is_polled_and_killed() {
+    if missing("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let cmd = "python3 -u -m http.server 0 --bind 127.0.0.1 & echo started";
+    let result = execd.exec(json!({"cmd": cmd, "yield_time_ms": 30_000}));
+    let session = session_of(&result);
+    assert!(result["note"].as_str().expect("text").contains("python"), "{result}");
+    until_logged(&result, ") ...");
+    let port = number_after(&String::from_utf8_lossy(&log_of(&result)), " port ");
+    http_get(port, "/");
+    execd.read_until(session, "GET / HTTP");
+    execd.kill(session);
+    assert_eq!(execd.session_processes().len(), 0, "nobody listens any more");
+}
+
+// ---- Jobs -------------------------------------------------------------------------------
+
+#[test]
+fn a_build_is_polled_to_its_end() {
+    let mut execd = Execd::start();
+    let cmd = "for ((i = 1; i <= 40; i++)); do echo \"[$i/40] cc -c file$i.c\"; \
+               sleep 0.02; [ $i = 20 ] && echo 'warning: unused' >&2; done; echo linked; exit 2";
+    let first = execd.open(cmd);
+    let last = execd.until_exit(session_of(&first));
+    let all = format!("{}{}", output(&first), output(&last));
+    let mut expected = String::new();
+    for i in 1..=40 {
+        expected.push_str(&format!("[{i}/40] cc -c file{i}.c\n"));
+        if i == 20 {
+            expected.push_str("warning: unused\n");
+        }
+    }
+    expected.push_str("linked\n");
+    assert_eq!(all, expected);
+    assert_eq!(last["exit_code"], 2);
+    assert_eq!(log_of(&last), expected.as_bytes());
+}
+
+#[test]
+fn a_compiler_tells_its_errors() {
+    if missing("gcc") {
+        return;
+    }
+    let mut execd = Execd::start();
+    std::fs::write(execd.file("wrong.c"), "int main(void) { return x; }\n").expect("a file");
+    let result = execd.run("gcc -c wrong.c");
+    assert_eq!(result["exit_code"], 1);
+    assert!(output(&result).contains("undeclared"), "{result}");
+}
+
+#[test]
+fn a_password_prompt_takes_its_answer_without_echo() {
+    let mut execd = Execd::start();
+    let cmd = "read -r -s -p 'Password: ' word; echo; echo \"${#word} characters\"";
+    let first = execd.open_with(cmd, json!({"tty": true}));
+    until_logged(&first, "Password: ");
+    let terminal = std::fs::File::open(format!("/proc/{}/fd/0", pid_of(&first))).expect("it");
+    eventually("echo is off", || terminal_settings(&terminal).iter().any(|word| word == "-echo"));
+    // Held open it would keep the terminal's output from ending.
+    drop(terminal);
+    let params = json!({"session_id": 1, "chars": "secret word\\n", "yield_time_ms": 30_000});
+    let result = execd.write(params);
+    assert!(output(&result).ends_with("11 characters\n"), "{result}");
+    assert!(!contains(&log_of(&result), b"secret"), "the log does not have it either");
+}
+
+/// rule: architecture.md, Ending a session: Killing rescans until no member is left; a fork bomb
+///   racing the kill loses
+#[test]
+fn a_fork_bomb_is_ended_whole() {
+    let mut execd = Execd::start();
+    let cmd = "f() { [ \"$1\" = 0 ] || { f $(($1 - 1)) & f $(($1 - 1)) & }; sleep 300; }; f 6";
+    let session = session_of(&execd.open(cmd));
+    let result = execd.kill(session);
+    assert_eq!(result["killed"], true, "{result}");
+    assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
+}
+
+/// rule: architecture.md, Ending a session: Killing rescans until no member is left; a fork bomb
+///   racing the kill loses
+#[test]
+fn a_fork_bomb_that_ignores_sigterm_is_ended_whole() {
+    let mut execd = Execd::start();
+    let cmd = "trap '' TERM; f() { [ \"$1\" = 0 ] || { f $(($1 - 1)) & f $(($1 - 1)) & }; \
+               while :; do sleep 0.5; done; }; f 5";
+    let session = session_of(&execd.open(cmd));
+    let result = execd.kill(session);
+    assert_eq!((&result["killed"], &result["escalated"]), (&json!(true), &json!(true)));
+    assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
+}
+
+/// rule: architecture.md, Ending a session: Killing rescans until no member is left; a fork bomb
+///   racing the kill loses
+#[test]
+fn a_chain_of_processes_that_fork_on_and_on_is_ended() {
+    let mut execd = Execd::start();
+    // Each process starts the next one and ends: there is never one that stands still.
+    std::fs::write(execd.file("hop"), "[ \"$1\" = 2000 ] || sh hop $(($1 + 1)) &\n")
+        .expect("a file");
+    let cmd = "sh hop 0; sleep 300";
+    let session = session_of(&execd.open(cmd));
+    assert_eq!(execd.kill(session)["killed"], true);
+    execd.until_no_session_process();
+}
+
+#[test]
+fn a_pipeline_of_programs_is_one_session() {
+    let mut execd = Execd::start();
+    let cmd = "seq 1 100000 | grep 7 | sort -rn | head -n 3";
+    assert_eq!(execd.run(cmd)["output"], "99997\n99987\n99979\n");
+}
+
+#[test]
+fn timeout_and_nice_and_env_run_inside_a_session() {
+    let mut execd = Execd::start();
+    assert_eq!(execd.run("timeout 0.2 sleep 300")["exit_code"], 124);
+    assert_eq!(execd.run("nice -n 5 env A=b sh -c 'echo $A'")["output"], "b\n");
+}
+
+#[test]
+fn curl_reads_from_a_server_in_another_session() {
+    if missing("python3") || missing("curl") {
+        return;
+    }
+    let mut execd = Execd::start();
+    std::fs::write(execd.file("hello.txt"), "hello curl\n").expect("a file");
+    let first = execd.open("python3 -u -m http.server 0 --bind 127.0.0.1");
+    until_logged(&first, ") ...");
+    let port = number_after(&String::from_utf8_lossy(&log_of(&first)), " port ");
+    let result = execd.run(&format!("curl -s --noproxy '*' http://127.0.0.1:{port}/hello.txt"));
+    assert_eq!((&result["exit_code"], &result["output"]), (&json!(0), &json!("hello curl\n")));
+    assert!(
+        Duration::from_secs_f64(result["wall_time_seconds"].as_f64().expect("a number")) < AT_ONCE
+    );
+}

@@ -1,0 +1,906 @@
+//! read_output: any part of any session's output by its offsets, whoever started the session and
+//! whatever has become of it, and nothing is taken by it (logs.md, Reading).
+
+use crate::common::data::{Random, Stopped, assert_same};
+use crate::common::outside::left_out;
+use crate::common::wire::Wire;
+use crate::common::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::process::Command;
+
+/// Fields of an answer about a session that has ended and has a log.
+const ENDED: [&str; 12] = [
+    "session_id",
+    "family",
+    "from",
+    "to",
+    "next_offset",
+    "eof",
+    "log_from",
+    "total_bytes",
+    "text",
+    "started_at_ms",
+    "elapsed_ms",
+    "exit_code",
+];
+
+/// A page of a session's output.
+fn read(execd: &mut Execd, session: u64, more: Value) -> Value {
+    execd.result("read_output", merged(json!({"session_id": session}), more))
+}
+
+/// Sends read_output; gives the request's id.
+fn begin(execd: &mut Execd, session: u64, more: Value) -> u64 {
+    execd.start_request("read_output", merged(json!({"session_id": session}), more))
+}
+
+fn number(page: &Value, field: &str) -> u64 {
+    page[field].as_u64().unwrap_or_else(|| panic!("no {field} in {page}"))
+}
+
+fn text(page: &Value) -> &str {
+    page["text"].as_str().unwrap_or_else(|| panic!("no text in {page}"))
+}
+
+/// The exact bytes of a page.
+fn exact(page: &Value) -> Vec<u8> {
+    let data = page["data_b64"].as_str().unwrap_or_else(|| panic!("no data_b64 in {page}"));
+    STANDARD.decode(data).expect("base64")
+}
+
+/// A page's from, to, total_bytes and eof.
+fn place(page: &Value) -> (u64, u64, u64, bool) {
+    assert_eq!(page["to"], page["next_offset"], "{page}");
+    let eof = page["eof"].as_bool().expect("a boolean");
+    (number(page, "from"), number(page, "to"), number(page, "total_bytes"), eof)
+}
+
+/// All pages from the front to the end of a session that is over, each from where the last ended.
+fn all_pages(execd: &mut Execd, session: u64, more: &Value) -> Vec<Value> {
+    let (mut pages, mut offset) = (Vec::new(), 0);
+    loop {
+        let page = read(execd, session, merged(json!({"from": offset}), more.clone()));
+        let (from, to, _, eof) = place(&page);
+        assert_eq!(from, offset, "pages adjoin: {page}");
+        assert!(to > offset || eof, "each page leads on: {page}");
+        pages.push(page);
+        offset = to;
+        if eof {
+            return pages;
+        }
+    }
+}
+
+fn put_together(pages: &[Value]) -> String {
+    pages.iter().map(text).collect()
+}
+
+/// Runs a command to its end and gives its session's id, which no reply tells: that of its log.
+fn run(execd: &mut Execd, cmd: &str) -> u64 {
+    id_of_log(&execd.run(cmd))
+}
+
+fn id_of_log(result: &Value) -> u64 {
+    let path = log_path(result);
+    let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+    name.split('-').nth(1).and_then(|id| id.parse().ok()).expect("an id in the name")
+}
+
+// ---- One page ---------------------------------------------------------------------------
+
+/// rule: logs.md, Reading: A page begins at `from`, an offset or so many bytes before the end
+#[test]
+fn a_page_has_these_fields() {
+    let mut execd = Execd::start();
+    let result = execd.run("printf 'one\\ntwo\\n'; exit 3");
+    let page = read(&mut execd, 1, json!({}));
+    assert_fields(&page, &[&ENDED[..], &["log_path"]].concat());
+    assert_eq!((text(&page), place(&page)), ("one\ntwo\n", (0, 8, 8, true)));
+    assert_eq!((&page["session_id"], &page["family"]), (&json!(1), &json!("unified")));
+    assert_eq!((&page["exit_code"], &page["log_from"]), (&json!(3), &json!(0)));
+    assert_eq!(page["log_path"], result["log_path"]);
+    assert!(number(&page, "started_at_ms") > 1_700_000_000_000);
+}
+
+#[test]
+fn a_session_that_runs_is_told_by_its_state_and_one_that_was_killed_by_its_signal() {
+    let mut execd = Execd::start();
+    let id = execd.open_until("echo hi; exec sleep 1000", "hi");
+    let page = read(&mut execd, id, json!({}));
+    let fields = [&ENDED[..11], &["log_path", "state"]].concat();
+    assert_fields(&page, &fields);
+    assert_eq!((text(&page), place(&page)), ("hi\n", (0, 3, 3, false)));
+    execd.kill(id);
+    let page = read(&mut execd, id, json!({}));
+    assert_eq!((text(&page), place(&page)), ("hi\n", (0, 3, 3, true)));
+    assert_eq!(page["signal"], "SIGTERM");
+    assert_absent(&page, &["state", "exit_code"]);
+}
+
+/// rule: logs.md, Reading: A page begins at `from`, an offset or so many bytes before the end
+#[test]
+fn offsets_count_from_the_front_or_from_the_end() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "printf 0123456789");
+    for (more, wanted, at) in [
+        (json!({"from": 3}), "3456789", (3, 10, 10, true)),
+        (json!({"from": 3, "to": 5}), "34", (3, 5, 10, false)),
+        (json!({"from": 3, "to": 3}), "", (3, 3, 10, false)),
+        (json!({"to": 4}), "0123", (0, 4, 10, false)),
+        (json!({"to": 9, "max_bytes": 4}), "5678", (5, 9, 10, false)),
+        (json!({"max_bytes": 4}), "6789", (6, 10, 10, true)),
+        (json!({"max_bytes": 1}), "6789", (6, 10, 10, true)),
+        (json!({"from": 0, "max_bytes": 4}), "0123", (0, 4, 10, false)),
+        (json!({"from": 10}), "", (10, 10, 10, true)),
+        (json!({"from": 11}), "", (10, 10, 10, true)),
+        (json!({"from": i64::MAX}), "", (10, 10, 10, true)),
+        (json!({"from": 0, "to": i64::MAX}), "0123456789", (0, 10, 10, true)),
+        (json!({"from": -1}), "9", (9, 10, 10, true)),
+        (json!({"from": -11}), "0123456789", (0, 10, 10, true)),
+        (json!({"from": i64::MIN}), "0123456789", (0, 10, 10, true)),
+        (json!({"from": -4, "to": 8}), "67", (6, 8, 10, false)),
+        (json!({"from": -4, "to": 2}), "", (6, 6, 10, false)),
+    ] {
+        for view in ["clean", "raw"] {
+            let page = read(&mut execd, id, merged(more.clone(), json!({"view": view})));
+            assert_eq!((text(&page), place(&page)), (wanted, at), "{view} {more}");
+        }
+        let page = read(&mut execd, id, merged(more.clone(), json!({"view": "b64"})));
+        assert_absent(&page, &["text"]);
+        assert_eq!((exact(&page), place(&page)), (wanted.into(), at), "{more}");
+    }
+}
+
+/// rule: logs.md, Reading: A page begins at `from`, an offset or so many bytes before the end
+#[test]
+fn a_page_has_64_kib_unless_it_is_told_otherwise_and_1_mib_at_most() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "head -c 1500000 /dev/zero | tr '\\0' x");
+    for (more, bytes) in [
+        (json!({}), 65_536),
+        (json!({"max_bytes": 100_000}), 100_000),
+        (json!({"max_bytes": 1_048_577}), 1_048_576),
+        (json!({"from": 0, "max_bytes": 100_000}), 100_000),
+    ] {
+        let page = read(&mut execd, id, more.clone());
+        assert!(text(&page).len() <= bytes && text(&page).len() + 8 > bytes, "{more}");
+        assert!(text(&page).bytes().all(|byte| byte == b'x'));
+    }
+    assert_eq!(read(&mut execd, id, json!({"from": 0}))["eof"], false);
+}
+
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn lines_are_the_last_ones() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "seq 30000; printf open");
+    let total = 168_894 + 4;
+    let lines = |execd: &mut Execd, more| read(execd, id, more);
+    for view in ["clean", "raw"] {
+        let page = lines(&mut execd, json!({"lines": 2, "view": view}));
+        assert_eq!((text(&page), page["from"].as_u64()), ("30000\nopen", Some(total - 10)));
+        let page = lines(&mut execd, json!({"lines": 2, "to": 6, "view": view}));
+        assert_eq!((text(&page), place(&page)), ("2\n3\n", (2, 6, total, false)));
+        let page = lines(&mut execd, json!({"lines": 2, "to": 5, "view": view}));
+        assert_eq!((text(&page), place(&page)), ("2\n3", (2, 5, total, false)));
+        // No line that does not fit, and none before from.
+        let page = lines(&mut execd, json!({"lines": 100, "max_bytes": 14, "view": view}));
+        assert_eq!(text(&page), "30000\nopen");
+        let page = lines(&mut execd, json!({"lines": 100, "from": -5, "view": view}));
+        assert_eq!(text(&page), "open");
+    }
+    let page = lines(&mut execd, json!({"lines": 1_000_000, "max_bytes": 1_048_576}));
+    assert_eq!((text(&page).lines().count(), page["from"].as_u64()), (30_001, Some(0)));
+}
+
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn the_last_lines_of_more_than_a_page_of_the_largest_are_whole() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "seq 200000");
+    for (max_bytes, lines) in [(1_048_576, 2), (1_048_570, 2), (1_048_576, 100_000)] {
+        let page = read(&mut execd, id, json!({"lines": lines, "max_bytes": max_bytes}));
+        let first = 200_001 - lines;
+        let mut expected = (first..=200_000).map(|line| format!("{line}\n"));
+        let same = text(&page).split_inclusive('\n').eq(expected.by_ref());
+        assert!(same, "{max_bytes}: from {} to {}", page["from"], page["to"]);
+    }
+}
+
+/// rule: logs.md, Reading: It begins at the start of a line at or behind `from`, unless there is
+///   none
+#[test]
+fn clean_text_begins_with_a_line_and_raw_text_between_characters() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "printf 'ab漢\\ncd\\nno end'");
+    let at = |execd: &mut Execd, from, view| {
+        let page = read(execd, id, json!({"from": from, "view": view}));
+        (text(&page).to_owned(), number(&page, "from"))
+    };
+    assert_eq!(at(&mut execd, 1, "clean"), ("cd\nno end".into(), 6));
+    assert_eq!(at(&mut execd, 6, "clean"), ("cd\nno end".into(), 6));
+    assert_eq!(at(&mut execd, 10, "clean"), ("o end".into(), 10), "there is no other line");
+    assert_eq!(at(&mut execd, 3, "raw"), ("\ncd\nno end".into(), 5));
+    assert_eq!(at(&mut execd, 2, "raw"), ("漢\ncd\nno end".into(), 2));
+    let page = read(&mut execd, id, json!({"from": 3, "to": 4, "view": "b64"}));
+    assert_eq!((exact(&page), number(&page, "from")), (vec![0xbc], 3));
+}
+
+#[test]
+fn params_that_make_no_sense_are_refused() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "true");
+    let with = |more| merged(json!({"session_id": id}), more);
+    for (more, param) in [
+        (json!({"from": 5, "to": 4}), "to"),
+        (json!({"to": -1}), "to"),
+        (json!({"view": "hex"}), "view"),
+        (json!({"stream": "both"}), "stream"),
+        (json!({"max_bytes": "x"}), "max_bytes"),
+        (json!({"until": {}}), "until"),
+        (json!({"stream": "stderr", "until": {"text": "x"}}), "stream"),
+        (json!({"on_impossible": "x"}), "on_impossible"),
+        (json!({"peek": true}), "peek"),
+    ] {
+        execd.refused("read_output", with(more), param);
+    }
+    execd.refused("read_output", json!({}), "session_id");
+    for id in [0, 7, -1] {
+        let message = execd.failed("read_output", json!({"session_id": id}), "unknown_session");
+        assert!(message.starts_with("unknown session_id: "), "{message}");
+    }
+}
+
+// ---- Whose sessions, and when -----------------------------------------------------------
+
+/// rule: logs.md, Reading: An id of theirs is answered as long as execd lives
+#[test]
+fn sessions_of_every_family_are_read_while_they_run_and_after_they_have_left() {
+    let mut execd = Execd::start();
+    let stream =
+        crate::stream_help::open_until(&mut execd, "echo out; echo err >&2; read x", "out");
+    let window = crate::window_help::background(&mut execd, "echo in window; sleep 1000");
+    let pi = crate::agent_help::fake_pi(&execd, &until_file("go"));
+    let agent = execd.start_request("agent_execute", crate::agent_help::params(&pi, json!({})));
+    let unified = execd.open_until("echo plain; exec sleep 1000", "plain");
+    let (stream, window) =
+        (crate::stream_help::id_of(&stream), crate::window_help::session(&window));
+    eventually("the run has begun", || {
+        execd.peek()["sessions"].as_array().is_some_and(|rows| rows.len() >= 3)
+    });
+    for (id, family, has) in
+        [(stream, "stream", "out"), (window, "windows", "in window"), (unified, "unified", "plain")]
+    {
+        eventually("it has printed", || {
+            let page = read(&mut execd, id, json!({}));
+            assert_eq!(
+                (page["family"].as_str(), page["eof"].as_bool()),
+                (Some(family), Some(false))
+            );
+            text(&page).contains(has)
+        });
+    }
+    let families = |execd: &mut Execd| -> Vec<String> {
+        let known = |id| execd.request("read_output", json!({"session_id": id}));
+        let all: Vec<Value> = (1..12).map(known).collect();
+        let told = |one: &Value| one["result"]["family"].as_str().map(str::to_owned);
+        all.iter().filter_map(told).collect()
+    };
+    assert!(families(&mut execd).contains(&"agent".to_owned()));
+    go(&execd, "go");
+    execd.reply(agent);
+    execd.result("write_stdin", json!({"sessionId": stream, "data": "\n"}));
+    crate::stream_help::until_over(&mut execd, stream);
+    execd.kill(window);
+    execd.kill(unified);
+    for n in 0..100 {
+        execd.run(&format!("echo {n}"));
+    }
+    for (id, family, has) in
+        [(stream, "stream", "out"), (window, "windows", "in window"), (unified, "unified", "plain")]
+    {
+        let page = read(&mut execd, id, json!({}));
+        assert_eq!((page["family"].as_str(), page["eof"].as_bool()), (Some(family), Some(true)));
+        assert!(text(&page).contains(has), "{page}");
+        assert!(page.get("exit_code").is_some() != page.get("signal").is_some(), "{page}");
+    }
+    assert!(families(&mut execd).contains(&"agent".to_owned()));
+}
+
+/// rule: logs.md, Reading: An id of theirs is answered as long as execd lives
+#[test]
+fn a_session_that_was_evicted_is_read_on() {
+    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
+    let first = execd.open_until("echo first; exec sleep 1000", "first");
+    for _ in 0..4 {
+        execd.open("exec sleep 1000");
+    }
+    let gone = execd.write(json!({"session_id": first, "yield_time_ms": 60_000}));
+    assert_eq!(gone["killed_by"], "eviction", "{gone}");
+    eventually("it has ended", || read(&mut execd, first, json!({}))["eof"] == true);
+    let page = read(&mut execd, first, json!({}));
+    assert_eq!((text(&page), &page["signal"]), ("first\n", &json!("SIGTERM")));
+}
+
+#[test]
+fn one_that_could_not_be_started_has_nothing_but_its_end() {
+    let mut execd = Execd::start();
+    let params = json!({"command": "true", "workdir": "/no/such/directory"});
+    let failed = execd.result("bash_stream", params);
+    let Some(id) = failed["sessionId"].as_u64() else { return };
+    let page = read(&mut execd, id, json!({}));
+    assert_eq!((text(&page), place(&page)), ("", (0, 0, 0, true)));
+    assert_eq!(page["exit_code"], -1);
+}
+
+/// rule: logs.md, Reading: reading takes nothing from the unread output of others, uses up no wake,
+///   tells nobody's exit, and keeps no session from being evicted
+#[test]
+fn reading_takes_nothing_uses_no_wake_and_moves_nobody_in_the_table() {
+    let mut execd = Execd::with(&["--max-sessions", "10"], &[]);
+    let (begins, ends) = (until_file("begin"), until_file("go"));
+    let command = format!("{begins}; echo unread; {ends}; exit 4");
+    let woken = session_of(&execd.open_now(&json!({"cmd": command, "on_exit": "wake"})));
+    go(&execd, "begin");
+    eventually("it has printed", || text(&read(&mut execd, woken, json!({}))) == "unread\n");
+    for _ in 0..8 {
+        execd.open("exec sleep 1000");
+        read(&mut execd, woken, json!({}));
+    }
+    let request = begin(&mut execd, woken, json!({"from": 100, "yield_time_ms": 60_000}));
+    go(&execd, "go");
+    let page = execd.result_of(request);
+    assert_eq!((page["exit_code"].as_i64(), page["eof"].as_bool()), (Some(4), Some(true)));
+    let told = execd.notification("session_exited", |one| one["session_id"] == woken);
+    assert_eq!((&told["observed"], &told["wake"]), (&json!(false), &json!(true)));
+    let row = execd.listed(woken).expect("it is listed until its exit is told");
+    assert_eq!((&row["running"], &row["exit_code"]), (&json!(false), &json!(4)));
+    let last = execd.until_exit(woken);
+    assert_eq!((output(&last), &last["exit_code"]), ("unread\n", &json!(4)));
+}
+
+#[test]
+fn two_read_at_once_and_each_gets_all() {
+    let mut execd = Execd::start();
+    let id = execd.open_until("seq 30000; exec sleep 1000", "30000");
+    let mut other = Wire::connect(&execd.socket());
+    let mut at = [0, 0];
+    let mut got = [Vec::new(), Vec::new()];
+    while at != [168_894; 2] {
+        let request = |n: usize| {
+            json!({"session_id": id, "from": at[n], "max_bytes": 10_000 * (n + 1),
+            "view": "b64"})
+        };
+        let asked = other.send("read_output", request(1));
+        let ours = read(&mut execd, id, request(0));
+        let theirs = other.until("a page", |line| line["id"] == asked)["result"].clone();
+        for (n, page) in [ours, theirs].iter().enumerate() {
+            got[n].extend(exact(page));
+            at[n] = number(page, "to");
+        }
+    }
+    assert_eq!(got[0], got[1]);
+    assert!(got[0].ends_with(b"\n30000\n") && got[0].len() == 168_894);
+}
+
+// ---- Polling ----------------------------------------------------------------------------
+
+const PIECES: [&str; 9] = [
+    "a\\n",
+    "crlf\\r\\n",
+    "\\xc3\\xa4",
+    "\\xe6\\xbc\\xa2",
+    "\\xf0\\x9f\\x98\\x80\\n",
+    "\\033[31mred\\033[0m",
+    "\\033]0;title\\007",
+    "prompt> ",
+    "line of text\\n",
+];
+
+/// rule: logs.md, Reading: Pages put together are the whole, however the output came
+#[test]
+fn polling_an_output_that_comes_byte_by_byte_loses_nothing() {
+    let mut execd = Execd::start();
+    let mut random = Random(19);
+    let all: String = (0..60).map(|_| *random.of(&PIECES)).collect();
+    // A write for each byte, so that whoever polls finds any of the places between.
+    let command = format!(
+        "read x; printf '{all}' | od -An -v -to1 -w1 | while read o; do printf \"\\\\$o\"; done"
+    );
+    let id = execd.open_until(&format!("echo ready; {command}"), "ready");
+    execd.poll_now(id);
+    execd.send(json!("go"), "write_stdin", json!({"session_id": id, "chars": "\\n"}));
+    let mut views = [("clean", 0, String::new()), ("raw", 0, String::new())];
+    let mut bytes = (0, Vec::new());
+    loop {
+        let mut over = true;
+        for (view, at, got) in &mut views {
+            let page = read(&mut execd, id, json!({"from": *at, "view": *view}));
+            assert_eq!(number(&page, "from"), *at, "{page}");
+            let again = json!({"from": *at, "to": page["to"], "view": *view});
+            assert_eq!(text(&read(&mut execd, id, again)), text(&page), "the same again");
+            got.push_str(text(&page));
+            *at = number(&page, "to");
+            over &= page["eof"] == true;
+        }
+        let page = read(&mut execd, id, json!({"from": bytes.0, "view": "b64"}));
+        bytes.1.extend(exact(&page));
+        bytes.0 = number(&page, "to");
+        if over && page["eof"] == true {
+            break;
+        }
+    }
+    let whole = read(&mut execd, id, json!({"from": 0, "view": "b64"}));
+    assert_same("the bytes", &bytes.1, &exact(&whole));
+    for (view, _, got) in &views {
+        let whole = read(&mut execd, id, json!({"from": 0, "view": view}));
+        assert_eq!(got, text(&whole), "{view}");
+    }
+}
+
+/// rule: logs.md, Reading: Pages put together are the whole, however the output came
+#[test]
+fn pages_of_any_length_put_together_are_the_whole() {
+    let mut execd = Execd::start();
+    let mut random = Random(7);
+    let all: String = (0..2_000).map(|_| *random.of(&PIECES)).collect();
+    std::fs::write(execd.file("all"), &all).expect("a file");
+    let id = run(&mut execd, "printf \"$(cat all)\"; echo");
+    let log = STANDARD.decode(
+        all_pages(&mut execd, id, &json!({"view": "b64", "max_bytes": 1_048_576}))[0]["data_b64"]
+            .as_str()
+            .expect("bytes"),
+    );
+    let log = log.expect("base64");
+    for most in [64, 300, 5_000] {
+        let more = json!({"max_bytes": most});
+        let pages = all_pages(&mut execd, id, &merged(more.clone(), json!({"view": "b64"})));
+        let bytes: Vec<u8> = pages.iter().flat_map(exact).collect();
+        assert_same("the bytes", &bytes, &log);
+        for view in ["clean", "raw"] {
+            let pages = all_pages(&mut execd, id, &merged(more.clone(), json!({"view": view})));
+            let whole =
+                read(&mut execd, id, json!({"from": 0, "view": view, "max_bytes": 1_048_576}));
+            assert_same(view, put_together(&pages).as_bytes(), text(&whole).as_bytes());
+        }
+    }
+}
+
+/// rule: logs.md, Reading: a prompt is read when it is printed, and what follows it later
+#[test]
+fn a_prompt_is_read_when_it_is_printed_and_what_follows_it_later() {
+    let mut execd = Execd::start();
+    let id = execd.open_until("printf 'one\\nname? '; read x; echo hello $x; read x", "name?");
+    let page = read(&mut execd, id, json!({"from": 0}));
+    assert_eq!((text(&page), place(&page)), ("one\nname? ", (0, 10, 10, false)));
+    execd.input_until(id, "you\\n", "hello");
+    let page = read(&mut execd, id, json!({"from": 10}));
+    assert_eq!((text(&page), place(&page)), ("hello you\n", (10, 20, 20, false)));
+    // Nobody was told of this place, but no other line is there.
+    let page = read(&mut execd, id, json!({"from": 5}));
+    assert_eq!((text(&page), place(&page)), ("ame? hello you\n", (5, 20, 20, false)));
+}
+
+// ---- Streams ----------------------------------------------------------------------------
+
+/// rule: logs.md, Reading: with `stream` the bytes of that stream
+#[test]
+fn each_stream_is_read_by_its_own_offsets() {
+    let mut execd = Execd::start();
+    let command = "for n in $(seq 20000); do echo o$n; echo e$n >&2; done";
+    crate::stream_help::run(&mut execd, command);
+    let line = |letter: &str, n: u32| format!("{letter}{n}\n");
+    let wanted = |letter: &str| (1..=20_000).map(|n| line(letter, n)).collect::<String>();
+    for (stream, letter) in [("stdout", "o"), ("stderr", "e")] {
+        let pages = all_pages(&mut execd, 1, &json!({"stream": stream, "max_bytes": 100_000}));
+        assert_eq!(put_together(&pages), wanted(letter), "{stream}");
+        let page = read(&mut execd, 1, json!({"stream": stream, "lines": 2}));
+        assert_eq!(text(&page), format!("{letter}19999\n{letter}20000\n"));
+    }
+    // Where one terminal or pipe has both, all of it is stdout's.
+    let id = run(&mut execd, "echo out; echo err >&2");
+    assert_eq!(text(&read(&mut execd, id, json!({"stream": "stdout"}))), "out\nerr\n");
+    assert_eq!(text(&read(&mut execd, id, json!({"stream": "stderr"}))), "");
+}
+
+/// One answer of the log writer reads 8 MiB of a log at most: the lines were once those of its
+/// middle.
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn the_last_lines_of_a_stream_are_found_in_a_log_that_has_much_more_of_the_other() {
+    let mut execd = Execd::start();
+    let command = "awk 'BEGIN { for (i = 0; i < 1000; i++) {
+        for (j = 0; j < 400; j++) printf \"%099d\\n\", j
+        fflush(); print \"e\" i > \"/dev/stderr\" } }'";
+    crate::stream_help::run(&mut execd, command);
+    for lines in [1, 100, 1_000] {
+        let page = read(&mut execd, 1, json!({"stream": "stderr", "lines": lines}));
+        let expected: String = (1_000 - lines..1_000).map(|n| format!("e{n}\n")).collect();
+        assert_eq!(text(&page), expected, "{lines}");
+        assert_eq!((&page["eof"], &page["total_bytes"]), (&json!(true), &json!(4_890)));
+        assert_absent(&page, &["gap"]);
+    }
+    let page = read(&mut execd, 1, json!({"stream": "stderr", "lines": 2, "to": 2_000}));
+    assert_eq!((text(&page), page["to"].as_u64()), ("e420\ne421\n", Some(2_000)));
+}
+
+// ---- Waiting ----------------------------------------------------------------------------
+
+/// rule: logs.md, Reading: With `yield_time_ms` the call waits for output at or behind `from`
+#[test]
+fn it_waits_for_output_at_or_behind_from() {
+    let mut execd = Execd::start();
+    let id = execd.open_until("echo first; read x; echo second; read x", "first");
+    let page = read(&mut execd, id, json!({"from": 0, "yield_time_ms": 60_000}));
+    assert_eq!(text(&page), "first\n", "that is there already");
+    let waits = |more| merged(json!({"yield_time_ms": 60_000, "on_impossible": "wait"}), more);
+    let late = begin(&mut execd, id, waits(json!({"from": 6})));
+    let without = begin(&mut execd, id, waits(json!({})));
+    let far = begin(&mut execd, id, json!({"from": 500, "yield_time_ms": 300}));
+    execd.no_reply_yet(late);
+    assert_eq!(place(&execd.result_of(far)), (6, 6, 6, false));
+    execd.input(id, "\\n");
+    for request in [late, without] {
+        let page = execd.result_of(request);
+        assert_eq!((text(&page), place(&page)), ("second\n", (6, 13, 13, false)));
+        assert_absent(&page, &["wait"]);
+    }
+    let page = read(&mut execd, id, json!({"from": 13, "yield_time_ms": 1}));
+    assert_eq!((text(&page), place(&page)), ("", (13, 13, 13, false)));
+}
+
+/// rule: logs.md, Reading: first in the output from `from` on that is there already
+#[test]
+fn until_looks_at_what_is_there_and_then_at_what_comes() {
+    let mut execd = Execd::start();
+    // More than memory has: the first lines are in the log alone.
+    let id = execd.open_until("seq 30000; read x; echo the end; read x", "30000");
+    let until = |text: &str| {
+        let until = json!({"text": text});
+        json!({"until": until, "yield_time_ms": 60_000, "on_impossible": "wait"})
+    };
+    let page = read(&mut execd, id, merged(json!({"from": 0, "max_bytes": 10}), until("17")));
+    let wait = &page["wait"];
+    assert_eq!((&wait["outcome"], &wait["text"]), (&json!("matched"), &json!("17")));
+    assert_eq!((&wait["offset"], &wait["present_at_entry"]), (&json!(39), &json!(true)));
+    assert_eq!((text(&page), place(&page)), ("1\n2\n3\n4\n5\n", (0, 10, 168_894, false)));
+    // Over the place where memory begins.
+    let page = read(&mut execd, id, merged(json!({"from": 100_000}), until("29999")));
+    assert_eq!(page["wait"]["outcome"], "matched");
+    let now = begin(&mut execd, id, until("0"));
+    let later = begin(&mut execd, id, merged(json!({"from": 0}), until("the end")));
+    execd.no_reply_yet(later);
+    execd.input(id, "\\n");
+    let page = execd.result_of(later);
+    assert_eq!(page["wait"]["text"], "the end");
+    assert_eq!(page["wait"]["present_at_entry"], false);
+    execd.no_reply_yet(now);
+    assert!(execd.cancel(now));
+    let page = execd.result_of(now);
+    assert_eq!((text(&page), &page["wait"]["outcome"]), ("", &json!("cancelled")));
+    let stop = json!({"stop": {"regex": "^1700$"}, "until": {"text": "nowhere"}, "from": 0});
+    assert_eq!(read(&mut execd, id, stop)["wait"]["outcome"], "stopped");
+    let few = json!({"from": 0, "max_bytes": 4, "yield_time_ms": 100});
+    let page = read(&mut execd, id, merged(until("nowhere"), few));
+    assert_eq!((text(&page), &page["wait"]["outcome"]), ("1\n2\n", &json!("deadline")));
+}
+
+/// rule: logs.md, Reading: of a session that has left the lists what is there is looked at
+#[test]
+fn until_looks_at_what_is_there_of_a_session_that_has_ended() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "seq 200000");
+    let until = |text: &str| json!({"from": 0, "max_bytes": 4, "until": {"text": text}});
+    let page = read(&mut execd, id, until("199999"));
+    assert_eq!((text(&page), &page["wait"]["outcome"]), ("1\n2\n", &json!("matched")));
+    assert_eq!(page["wait"]["offset"], 1_288_895 - 14);
+    let page = read(&mut execd, id, until("nowhere"));
+    assert_eq!((&page["wait"]["outcome"], &page["exit_code"]), (&json!("exited"), &json!(0)));
+    let page = read(&mut execd, id, json!({"until": {"input": true}}));
+    assert_eq!(page["wait"]["outcome"], "exited");
+    // One that is over and listed: nobody was told its exit yet.
+    let command = format!("seq 30000; {}; exit 2", until_file("go"));
+    let id = execd.open_until(&command, "30000");
+    go(&execd, "go");
+    execd.until_listed_exited(id);
+    let page = read(&mut execd, id, until("17"));
+    assert_eq!((&page["wait"]["outcome"], &page["exit_code"]), (&json!("matched"), &json!(2)));
+    let page = read(&mut execd, id, until("nowhere"));
+    assert_eq!((&page["wait"]["outcome"], &page["exit_code"]), (&json!("exited"), &json!(2)));
+}
+
+/// rule: logs.md, Reading: The session's exit ends every wait
+#[test]
+fn an_exit_ends_every_wait_and_a_wait_that_only_input_can_end_is_answered() {
+    let mut execd = Execd::start();
+    let id = execd.open_until("echo hi; read x; exit 5", "hi");
+    let impossible = json!({"until": {"text": "never"}, "yield_time_ms": 60_000});
+    let page = read(&mut execd, id, impossible.clone());
+    assert_eq!(page["wait"]["outcome"], "impossible", "{page}");
+    assert_eq!(page["state"], "waiting_for_line");
+    let waits = merged(impossible, json!({"on_impossible": "wait"}));
+    let request = begin(&mut execd, id, waits);
+    execd.no_reply_yet(request);
+    execd.input(id, "\\n");
+    let page = execd.result_of(request);
+    assert_eq!((&page["wait"]["outcome"], &page["exit_code"]), (&json!("exited"), &json!(5)));
+}
+
+// ---- What is lost -----------------------------------------------------------------------
+
+/// rule: logs.md, Reading: What was asked for and is no longer there is told as `gap`
+#[test]
+fn a_log_that_was_deleted_is_a_gap_and_the_exit_is_still_told() {
+    let mut execd = Execd::start();
+    let result = execd.run("seq 30000; exit 6");
+    let id = id_of_log(&result);
+    std::fs::remove_file(log_path(&result)).expect("the log");
+    let page = read(&mut execd, id, json!({"from": 5}));
+    assert_eq!((text(&page), place(&page)), ("", (168_894, 168_894, 168_894, true)));
+    assert_eq!((&page["gap"], &page["exit_code"]), (&json!([5, 168_894]), &json!(6)));
+    assert_eq!(page["log_from"], 168_894);
+    assert_absent(&page, &["log_path"]);
+    let page = read(&mut execd, id, json!({"from": 5, "to": 9}));
+    assert_eq!(
+        (&page["gap"], &page["from"], &page["eof"]),
+        (&json!([5, 9]), &json!(9), &json!(false))
+    );
+}
+
+/// With `lines` all was a gap that the log lacked, although memory had it.
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn the_last_lines_that_a_log_lacks_are_those_of_memory() {
+    let mut execd = Execd::with(&["--log-max-bytes", "1000000"], &[]);
+    let id = session_of(&execd.open("seq 200000; exec sleep 1000"));
+    let all = 1_288_895;
+    eventually("all has come", || number(&read(&mut execd, id, json!({})), "total_bytes") == all);
+    let page = read(&mut execd, id, json!({"lines": 3}));
+    assert_eq!((text(&page), number(&page, "from")), ("199998\n199999\n200000\n", all - 21));
+    assert_absent(&page, &["gap"]);
+}
+
+/// The bytes before a page, which tell how it may begin, were taken from those of the largest page.
+/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
+///   lines
+#[test]
+fn the_largest_page_reaches_the_end() {
+    let mut execd = Execd::start();
+    let id = run(&mut execd, "seq 300000");
+    let total = 1_988_895;
+    for max_bytes in [1_048_573, 1_048_574, 1_048_575, 1_048_576] {
+        let page = read(&mut execd, id, json!({"max_bytes": max_bytes}));
+        assert_eq!((number(&page, "to"), &page["eof"]), (total, &json!(true)), "{max_bytes}");
+        assert!(text(&page).ends_with("\n300000\n"), "{max_bytes}");
+        let more = json!({"max_bytes": max_bytes, "view": "b64", "from": 100_000});
+        assert_eq!(exact(&read(&mut execd, id, more)).len(), max_bytes);
+    }
+}
+
+/// An empty page told 0, also of a log that had lost its beginning.
+/// rule: logs.md, Reading: `log_from` is the first byte that is left, `total_bytes` how many there
+///   were
+#[test]
+fn an_empty_page_says_from_where_on_the_log_is_kept() {
+    let mut execd = Execd::with(&["--log-keep-bytes", "1048576"], &[]);
+    let ended = run(&mut execd, "seq -f %07.0f 700000");
+    let live = session_of(&execd.open("seq -f %07.0f 700000; exec sleep 1000"));
+    eventually("all of it is logged", || {
+        let page = read(&mut execd, live, json!({"from": 0, "max_bytes": 4}));
+        let from = |id: u64, execd: &mut Execd| {
+            number(&read(execd, id, json!({"from": 0, "max_bytes": 4})), "log_from")
+        };
+        number(&page, "total_bytes") == 5_600_000
+            && from(live, &mut execd) == from(ended, &mut execd)
+    });
+    for id in [ended, live] {
+        let from = number(&read(&mut execd, id, json!({"from": 0})), "log_from");
+        assert!(from > 4_000_000, "{from}");
+        for more in [
+            json!({"from": 5_600_000}),
+            json!({"from": 99_999_999}),
+            json!({"from": 0, "to": 0}),
+            json!({"from": 77, "to": 77, "lines": 2}),
+        ] {
+            let page = read(&mut execd, id, more.clone());
+            assert_eq!((text(&page), number(&page, "log_from")), ("", from), "{id} {more}");
+            assert_absent(&page, &["gap"]);
+        }
+    }
+    let waits = begin(&mut execd, live, json!({"yield_time_ms": 60_000}));
+    execd.no_reply_yet(waits);
+    assert!(execd.cancel(waits));
+    assert!(number(&execd.result_of(waits), "log_from") > 4_000_000);
+}
+
+/// rule: logs.md, Reading: Without logs (`--no-log`) there is what memory has
+#[test]
+fn without_a_log_there_is_what_memory_has() {
+    let mut execd = Execd::with(&["--no-log"], &[]);
+    let id = session_of(&execd.open(&format!("{}; seq 300000; exec sleep 1000", until_file("go"))));
+    go(&execd, "go");
+    let all = 1_988_895;
+    eventually("all has come", || number(&read(&mut execd, id, json!({})), "total_bytes") == all);
+    let page = read(&mut execd, id, json!({"from": 0, "view": "b64", "max_bytes": 1_048_576}));
+    let begins = all - 1_048_576;
+    assert_eq!((&page["gap"], number(&page, "from")), (&json!([0, begins]), begins));
+    assert_eq!((exact(&page).len(), &page["log_from"]), (1_048_576, &json!(begins)));
+    assert_absent(&page, &["log_path"]);
+    execd.kill(id);
+    // What is kept for poll_process is kept for readers too.
+    let page = read(&mut execd, id, json!({"from": 0, "view": "b64", "max_bytes": 1_048_576}));
+    assert_eq!((&page["gap"], exact(&page).len()), (&json!([0, begins]), 1_048_576));
+    assert_eq!((&page["signal"], &page["eof"]), (&json!("SIGTERM"), &json!(true)));
+    execd.run("echo never listed");
+    let page = read(&mut execd, id + 1, json!({"from": 0}));
+    assert_eq!((&page["gap"], text(&page)), (&json!([0, 13]), ""));
+    let ended = crate::stream_help::run(&mut execd, "echo out; echo err >&2");
+    let id = crate::stream_help::id_of(&ended);
+    assert_eq!(read(&mut execd, id, json!({"view": "b64"}))["to"], 8);
+    assert_eq!(text(&read(&mut execd, id, json!({"stream": "stderr"}))), "err\n");
+}
+
+/// rule: logs.md, Reading: `read_output` reads any part of the output of any session
+#[test]
+fn without_a_keeper_logs_are_read_here() {
+    let mut execd = Execd::with(&["--no-keeper"], &[]);
+    let id = run(&mut execd, "seq 30000");
+    let pages = all_pages(&mut execd, id, &json!({"max_bytes": 50_000}));
+    let wanted: String = (1..=30_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(put_together(&pages), wanted);
+    let page = read(&mut execd, id, json!({"from": 0, "max_bytes": 4, "until": {"text": "29999"}}));
+    assert_eq!(page["wait"]["outcome"], "matched");
+}
+
+/// rule: logs.md, Reading: A log that cannot be read for 10 s, or whose writer has just died, is an
+///   error (`system`) of that one request
+#[test]
+fn a_disk_that_stands_still_holds_up_nobody_else() {
+    let mut execd = Execd::start();
+    let old = run(&mut execd, "seq 30000");
+    let live = execd.open_until("echo near; exec cat", "near");
+    let stopped = Stopped::new(execd.keeper());
+    let request = begin(&mut execd, old, json!({"from": 0, "max_bytes": 4}));
+    execd.ping();
+    // What memory has needs no disk.
+    assert_eq!(text(&read(&mut execd, live, json!({}))), "near\n");
+    let waits = begin(&mut execd, live, json!({"from": 5, "yield_time_ms": 60_000}));
+    execd.send(json!("in"), "write_stdin", json!({"session_id": live, "chars": "typed\\n"}));
+    assert_eq!(text(&execd.result_of(waits)), "typed\n");
+    execd.no_reply_yet(request);
+    drop(stopped);
+    assert_eq!(text(&execd.result_of(request)), "1\n2\n");
+}
+
+/// rule: protocol.md, cancel: waits only for a log to be read is answered with the error `system`
+///   when it is cancelled
+#[test]
+fn a_cancelled_request_waits_no_longer_for_a_log() {
+    let mut execd = Execd::start();
+    let old = run(&mut execd, "seq 30000");
+    let streamed = crate::stream_help::id_of(&crate::stream_help::run(&mut execd, "seq 30000"));
+    let stopped = Stopped::new(execd.keeper());
+    let few = json!({"from": 0, "max_bytes": 4});
+    let page = begin(&mut execd, old, few.clone());
+    let scan = begin(&mut execd, old, merged(few.clone(), json!({"until": {"text": "29999"}})));
+    let page_of = json!({"sessionId": streamed, "offset": 0, "limit": 4});
+    let streams = execd.start_request("get_process_log", page_of);
+    for request in [page, scan, streams] {
+        execd.no_reply_yet(request);
+        assert!(execd.cancel(request));
+        let reply = execd.reply(request);
+        assert_eq!(reply["error"]["data"]["reason"], "system", "{reply}");
+        assert!(!execd.cancel(request));
+    }
+    // Those that wait behind them are answered.
+    let next = begin(&mut execd, old, few);
+    drop(stopped);
+    assert_eq!(text(&execd.result_of(next)), "1\n2\n");
+}
+
+/// rule: logs.md, Reading: A gap is what the log has lost at its beginning, or what never got there
+#[test]
+fn a_log_in_segments_is_read_as_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mount = format!("mount -t ramfs none {}", dir.path().display());
+    let may = Command::new("unshare").args(["-Urm", "sh", "-c", &mount]).output();
+    if !may.is_ok_and(|done| done.status.success()) {
+        left_out("a ramfs cannot be mounted in a namespace of one's own");
+        return;
+    }
+    let exec = format!("{mount} && exec \"$@\"");
+    let logs = dir.path().join("logs");
+    let flags = ["--log-keep-bytes", "1048576", "--log-dir", logs.to_str().expect("UTF-8")];
+    let mut execd = Setup::behind(&["unshare", "-Urm", "sh", "-c", &exec, "sh"], &flags).start();
+    let wanted: String = (1..=700_000).map(|n| format!("{n:07}\n")).collect();
+    let ended = run(&mut execd, "seq -f %07.0f 700000");
+    let live = session_of(&execd.open("seq -f %07.0f 700000; exec sleep 1000"));
+    // The log's files are seen by execd alone.
+    eventually("all of it is read", || {
+        number(&read(&mut execd, live, json!({"from": 0, "max_bytes": 4})), "total_bytes")
+            == wanted.len() as u64
+    });
+    for id in [ended, live] {
+        let page = read(&mut execd, id, json!({"from": 9, "view": "b64"}));
+        let (first, mut at, total, _) = place(&page);
+        assert_eq!((total, &page["gap"]), (5_600_000, &json!([9, first])), "{id}");
+        assert!((5_600_000 - 1_179_648..=5_600_000 - 1_048_576).contains(&first), "{first}");
+        let mut all = exact(&page);
+        while at < total {
+            let more = json!({"from": at, "view": "b64", "max_bytes": 1_048_576});
+            let page = read(&mut execd, id, more);
+            assert_absent(&page, &["gap"]);
+            all.extend(exact(&page));
+            at = number(&page, "to");
+        }
+        let first = usize::try_from(first).expect("small");
+        assert_same("what is left", &all, &wanted.as_bytes()[first..]);
+        assert!(!text(&read(&mut execd, id, json!({"from": 0}))).contains('\0'));
+    }
+}
+
+#[test]
+fn a_writer_that_dies_is_an_error_of_that_request_and_the_next_one_is_answered() {
+    let mut execd = Execd::start();
+    let old = run(&mut execd, "seq 30000");
+    let keeper = execd.keeper();
+    let stopped = Stopped::new(keeper);
+    let request = begin(&mut execd, old, json!({"from": 0, "max_bytes": 4}));
+    execd.ping();
+    send_signal(keeper, libc::SIGKILL);
+    drop(stopped);
+    let reply = execd.reply(request);
+    assert_eq!(reply["error"]["data"]["reason"], "system", "{reply}");
+    eventually("there is a new one", || {
+        let params = json!({"session_id": old, "from": 0, "max_bytes": 4});
+        execd.request("read_output", params)["result"]["text"] == "1\n2\n"
+    });
+}
+
+/// rule: logs.md, Reading: A gap is what the log has lost at its beginning, or what never got there
+#[test]
+fn a_log_that_has_lost_its_beginning_is_read_behind_a_gap_without_a_nul() {
+    let mut execd = Execd::with(&["--log-keep-bytes", "1048576"], &[]);
+    let wanted: String = (1..=700_000).map(|n| format!("{n:07}\n")).collect();
+    let ended = run(&mut execd, "seq -f %07.0f 700000");
+    let live = session_of(&execd.open("seq -f %07.0f 700000; exec sleep 1000"));
+    // The log's files are seen by execd alone.
+    eventually("all of it is read", || {
+        number(&read(&mut execd, live, json!({"from": 0, "max_bytes": 4})), "total_bytes")
+            == wanted.len() as u64
+    });
+    for id in [ended, live] {
+        let page = read(&mut execd, id, json!({"from": 80_001, "view": "b64"}));
+        let (from, to, total, _) = place(&page);
+        assert_eq!((total, &page["gap"]), (5_600_000, &json!([80_001, from])), "{id}");
+        assert_eq!(page["log_from"], from, "{id}");
+        assert!((5_600_000 - 1_114_120..=5_600_000 - 1_048_576).contains(&from), "{from}");
+        let place = |offset: u64| usize::try_from(offset).expect("small");
+        assert_same("what is left", &exact(&page), &wanted.as_bytes()[place(from)..place(to)]);
+        // From there on there is no gap.
+        let more = json!({"from": from, "view": "b64", "max_bytes": 1_048_576});
+        let page = read(&mut execd, id, more);
+        assert_absent(&page, &["gap"]);
+        assert_eq!(number(&page, "from"), from);
+        // Clean text begins with a line.
+        let page = read(&mut execd, id, json!({"from": 5}));
+        let first = text(&page).lines().next().expect("a line");
+        assert_eq!((number(&page, "from") % 8, first.len()), (0, 7), "{first}");
+        assert!(!text(&page).contains('\0'));
+        let until = json!({"from": 0, "until": {"text": "0000007"}, "yield_time_ms": 100});
+        assert_eq!(read(&mut execd, id, until)["wait"]["present_at_entry"], Value::Null);
+        let until = json!({"from": 0, "until": {"text": "0699999"}, "max_bytes": 8});
+        assert_eq!(read(&mut execd, id, until)["wait"]["offset"], 5_600_000 - 16);
+        // get_process_log tells the gap by its own field.
+        let page = crate::stream_help::page(&mut execd, live, json!({"offset": 3}));
+        let (offset, omitted) = (number(&page, "offset"), number(&page, "omittedBytes"));
+        assert_eq!((offset, omitted), (from, from - 3));
+        assert_eq!(page["text"], wanted[place(offset)..place(number(&page, "nextOffset"))]);
+    }
+}

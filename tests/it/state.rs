@@ -1,0 +1,586 @@
+//! What a session is doing: the states of programs on terminals and on pipes, as replies and lists
+//! tell them. Programs that are not installed here are skipped, and named.
+//!
+//! `EXECD_STATE_RUNS=N` runs each program N times, beside processes that keep all processors busy.
+
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::common::wire::Wire;
+use crate::common::*;
+use serde_json::{Value, json};
+
+const LINE: &str = "waiting_for_line";
+const KEY: &str = "waiting_for_key";
+const PASSWORD: &str = "waiting_for_password";
+const RUNNING: &str = "running";
+
+/// How long a program may take to come to its state, on however busy a machine.
+const COMES_WITHIN: Duration = Duration::from_secs(60);
+/// How long a program that never waits is looked at.
+const WATCHED_FOR: Duration = Duration::from_millis(700);
+/// Runs of each program in the normal suite.
+const RUNS: usize = 3;
+
+/// A program, what it needs, what it does, and whether it has the whole screen.
+struct Program {
+    needs: &'static str,
+    cmd: &'static str,
+    state: &'static str,
+    /// Who waits.
+    who: &'static str,
+    full_screen: bool,
+}
+
+const fn program(
+    needs: &'static str,
+    cmd: &'static str,
+    state: &'static str,
+    who: &'static str,
+) -> Program {
+    Program { needs, cmd, state, who, full_screen: false }
+}
+
+const fn screen(needs: &'static str, cmd: &'static str, who: &'static str) -> Program {
+    Program { needs, cmd, state: KEY, who, full_screen: true }
+}
+
+const ON_TERMINALS: &[Program] = &[
+    program("cat", "cat", LINE, "cat"),
+    program("bash", "read -p 'Continue? [Y/n] ' x", LINE, "bash"),
+    program("bash", "read -s -p Password: x", PASSWORD, "bash"),
+    program("python3", "python3 -q", KEY, "python3"),
+    program("node", "node", KEY, "node"),
+    program("sqlite3", "sqlite3", KEY, "sqlite3"),
+    screen("less", "less /etc/passwd", "less"),
+    screen("vim.tiny", "vim.tiny -u NONE a-file", "vim.tiny"),
+    screen("vim", "vim -u NONE a-file", "vim"),
+    screen("whiptail", "whiptail --yesno hi 8 40", "whiptail"),
+    program("fzf", "fzf </etc/passwd", KEY, "fzf"),
+    program("bc", "bc -q", KEY, "bc"),
+    program("zsh", "zsh -f", KEY, "zsh"),
+    program("bash", "bash --norc -i", KEY, "bash"),
+    program("python3", "python3 -c 'input(\"name? \")'", LINE, "python3"),
+    program("make", "make -f /dev/null; (sleep 0.1; cat) | cat", LINE, "cat"),
+    program("ssh-keygen", "ssh-keygen -f a-key", PASSWORD, "ssh-keygen"),
+    screen("htop", "htop", "htop"),
+    program("gdb", "gdb -q -nx", KEY, "gdb"),
+    program("python3", "python3 -c 'import getpass; getpass.getpass()'", PASSWORD, "python3"),
+    program("openssl", "openssl passwd", PASSWORD, "openssl"),
+    program("top", "top", KEY, "top"),
+    program(
+        "python3",
+        "python3 -c 'import threading as t, time
+t.Thread(target=time.sleep, args=(60,), daemon=True).start(); input()'",
+        LINE,
+        "python3",
+    ),
+    program("sleep", "sleep 50", RUNNING, ""),
+    program("sleep", "sleep 50 & wait", RUNNING, ""),
+    program("bash", "while :; do :; done", RUNNING, ""),
+    program("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
+    program("bash", "yes n | (sleep 1; read x; sleep 30)", RUNNING, ""),
+    program("tail", "tail -f /etc/passwd", RUNNING, ""),
+    program("mkfifo", "mkfifo f.$$; cat f.$$", RUNNING, ""),
+    program("bash", "sleep 40 | cat", RUNNING, ""),
+    program("git", "git commit; sleep 40", RUNNING, ""),
+];
+
+const ON_PIPES: &[Program] = &[
+    program("cat", "cat", LINE, "cat"),
+    program("grep", "grep needle", LINE, "grep"),
+    program("python3", "python3 -c 'input()'", LINE, "python3"),
+    program("cat", "sleep 0.2; cat | cat", LINE, "cat"),
+    program("node", "node -e 'process.stdin.on(\"data\", () => {})'", LINE, "node"),
+    program("sleep", "sleep 50", RUNNING, ""),
+    program("bash", "cat </dev/zero >/dev/null", RUNNING, ""),
+    program("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
+];
+
+/// Whether a program is on the PATH; says so where it is not.
+fn is_here(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let here = std::env::split_paths(&path).any(|dir| Path::new(&dir).join(name).exists());
+    if !here {
+        eprintln!("{name} is not installed: its state is not tested here");
+    }
+    here
+}
+
+/// Whether the row of a program tells the state that is right; a wrong one fails the test.
+/// Late is allowed: a program may run before it waits.
+fn is_right(program: &Program, row: &Value, tty: bool) -> bool {
+    let Program { cmd, state, who, full_screen, .. } = program;
+    assert_eq!(row["running"], true, "{cmd}: {row}");
+    if row["state"] == RUNNING {
+        assert_absent(row, &["state_detail"]);
+        return *state == RUNNING;
+    }
+    assert_eq!(row["state"], *state, "{cmd}: {row}");
+    let detail = &row["state_detail"];
+    assert_eq!(detail["command"], *who, "{cmd}: {row}");
+    assert_eq!(detail["fd"], if tty { "tty" } else { "stdin" }, "{cmd}: {row}");
+    assert!(detail["pid"].as_i64().expect("a pid") > 0 && detail["since_ms"].is_u64(), "{row}");
+    // Whether a program takes the other screen may depend on its version.
+    let on = row.get("full_screen").is_some();
+    assert!(on || !*full_screen, "{cmd}: {row}");
+    assert!(!on || *state == KEY, "{cmd}: {row}");
+    true
+}
+
+/// Runs programs side by side and holds every state that is told of them against the right one,
+/// until each was told, and for a while of those that only run.
+fn check(programs: &[&Program], tty: bool) {
+    let mut execd = Execd::with(&[], &[("TERM", "xterm"), ("HISTFILE", "/dev/null")]);
+    let requests: Vec<u64> = programs
+        .iter()
+        .map(|one| {
+            let params = json!({"cmd": one.cmd, "tty": tty, "yield_time_ms": 250});
+            execd.start_request("exec_command", params)
+        })
+        .collect();
+    let sessions: Vec<u64> =
+        requests.into_iter().map(|request| session_of(&execd.result_of(request))).collect();
+    let began = Instant::now();
+    let mut right = vec![false; programs.len()];
+    while !right.iter().all(|one| *one) || began.elapsed() < WATCHED_FOR {
+        let list = execd.result("list_sessions", json!({"peek": true}));
+        let rows = list["sessions"].as_array().expect("an array");
+        for (at, program) in programs.iter().enumerate() {
+            let row = rows.iter().find(|row| row["session_id"] == sessions[at]);
+            let row = row.unwrap_or_else(|| panic!("{} in {list}", program.cmd));
+            right[at] |= is_right(program, row, tty);
+            assert!(right[at] || began.elapsed() < COMES_WITHIN, "{}: {row}", program.cmd);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes that keep the machine's processors busy, while they are held.
+struct Load(Vec<Child>);
+
+impl Load {
+    fn new() -> Self {
+        let count = std::thread::available_parallelism().map_or(2, usize::from) * 2;
+        let busy = || {
+            let mut loops = Command::new("bash");
+            loops.args(["-c", "while :; do :; done"]).spawn().expect("bash")
+        };
+        Self((0..count).map(|_| busy()).collect())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn check_all(programs: &[Program], tty: bool) {
+    let asked: Option<usize> = std::env::var("EXECD_STATE_RUNS").ok().and_then(|n| n.parse().ok());
+    let _load = asked.map(|_| Load::new());
+    let here: Vec<&Program> = programs.iter().filter(|one| is_here(one.needs)).collect();
+    for _ in 0..asked.unwrap_or(RUNS) {
+        check(&here, tty);
+    }
+}
+
+/// rule: waits.md, State: a process waits for input
+#[test]
+fn the_state_of_programs_on_terminals() {
+    check_all(ON_TERMINALS, true);
+}
+
+/// rule: waits.md, State: a process waits for input
+#[test]
+fn the_state_of_programs_on_pipes() {
+    check_all(ON_PIPES, false);
+}
+
+/// Runs a command that is answered when nothing but input can move it on, and gives the answer.
+fn answered(execd: &mut Execd, cmd: &str, tty: bool, yield_time_ms: u64) -> Value {
+    let params = json!({
+        "cmd": cmd, "tty": tty, "yield_time_ms": yield_time_ms, "on_impossible": "answer",
+    });
+    execd.result("exec_command", params)
+}
+
+/// rule: waits.md, Impossible: This holds for every wait, also without `until`
+#[test]
+fn a_wait_that_only_input_can_end_is_answered() {
+    let mut execd = Execd::start();
+    let table = [
+        ("cat", false, "cat waits for a line on stdin"),
+        ("grep needle", false, "grep waits for a line on stdin"),
+        ("cat | cat", false, "cat waits for a line on stdin"),
+        ("sleep 0.3; read x", false, "bash waits for a line on stdin"),
+        ("read -s x", true, "bash waits for a password on its terminal"),
+        // Room in a pipe that only it has can't come either.
+        (
+            "python3 -c 'import os, select; r, w = os.pipe(); os.write(w, bytes(65536))
+select.select([0], [w], [])'",
+            false,
+            "python3 waits for a line on stdin",
+        ),
+        ("python3 -q", true, "python3 waits for a key on its terminal"),
+    ];
+    for (cmd, tty, why) in table {
+        let reply = answered(&mut execd, cmd, tty, 30_000);
+        let why = format!("{why}; nothing else runs");
+        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+        assert_eq!(reply["wait"]["why"], why.as_str(), "{reply}");
+        let note = reply["note"].as_str().expect("a note");
+        // No model is to make up a password, or to have one in its conversation.
+        let what = match reply["state"] == "waiting_for_password" {
+            true => "do without it (a key, an askpass program, sudo -n), or ask for another way",
+            false => "write to it",
+        };
+        assert!(note.starts_with(&format!("{why}: {what}")), "{reply}");
+        assert_eq!(reply["wait_status"], "condition_met", "{reply}");
+        assert_eq!(reply["running"], Value::Null, "{reply}");
+        assert!(reply["state"].as_str().expect("a state").starts_with("waiting_for_"), "{reply}");
+    }
+}
+
+/// rule: waits.md, What it costs: when a sleep or a timeout of it has passed
+#[test]
+fn a_program_that_reads_once_it_has_slept_is_answered_then() {
+    if !is_here("python3") {
+        return;
+    }
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let python = |sleep: &str| {
+        let code = format!("import select, threading, time; {sleep}; input()");
+        (format!("exec python3 -c '{code}'"), "python3")
+    };
+    let table = [
+        python("time.sleep(2)"),
+        python("select.select([], [], [], 2)"),
+        python("select.poll().poll(2000)"),
+        python("select.epoll().poll(2)"),
+        python("threading.Event().wait(2)"),
+        python("[time.sleep(0.3) for _ in range(7)]"),
+        ("setsid -f sleep 2; cat".to_owned(), "cat"),
+    ];
+    // They sleep side by side, and the look that makes up for what nobody has told is far away.
+    let requests: Vec<(u64, &String, &str)> = table
+        .iter()
+        .map(|(cmd, who)| {
+            let params = json!({"cmd": cmd, "yield_time_ms": 30_000, "on_impossible": "answer"});
+            (execd.start_request("exec_command", params), cmd, *who)
+        })
+        .collect();
+    for (request, cmd, who) in requests {
+        let reply = execd.result_of(request);
+        let why = format!("{who} waits for a line on stdin; nothing else runs");
+        assert_eq!(reply["wait"]["why"], why.as_str(), "{cmd}: {reply}");
+    }
+}
+
+/// rule: waits.md, Impossible: a pipe within the session
+#[test]
+fn a_manual_in_its_pager_waits_for_a_key() {
+    if !is_here("man") || !is_here("nroff") || !is_here("less") {
+        return;
+    }
+    let mut execd = Execd::with(&[], &[("TERM", "xterm"), ("PAGER", "less")]);
+    // Its text is more than pipes hold: all who make it wait for the pager.
+    let cmd = "{ echo .TH A 1; seq 100000; } >a.1; man -l ./a.1";
+    let reply = answered(&mut execd, cmd, true, 30_000);
+    assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+    assert_eq!(reply["state"], KEY, "{reply}");
+}
+
+/// rule: waits.md, Impossible: A timer that a program has set passes first
+#[test]
+fn a_program_that_has_set_itself_a_timer_is_answered_when_it_has_passed() {
+    if !is_here("node") {
+        return;
+    }
+    let mut execd = Execd::start();
+    let reply = answered(&mut execd, "node", true, 30_000);
+    let why = "node waits for a key on its terminal; nothing else runs";
+    assert_eq!(reply["wait"]["why"], why, "{reply}");
+}
+
+/// rule: waits.md, Impossible: A session that computes, sleeps, polls or serves is never answered
+///   so
+#[test]
+fn a_wait_that_something_else_can_end_goes_on() {
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let table = [
+        ("sleep 30", false),
+        ("timeout 30 cat", false),
+        ("sleep 30 & cat", false),
+        ("setsid sleep 30 & read x", false),
+        ("while :; do :; done", false),
+        ("sleep 30 | cat", false),
+        ("stty -icanon min 0 time 250; head -c1", true),
+        ("python3 -m http.server 0 --bind 127.0.0.1", false),
+        ("read -t 30 x", true),
+        ("exec python3 -c 'import time\nwhile True: time.sleep(0.1)'", false),
+        ("exec python3 -c 'import select; select.select([0], [], [], 30)'", false),
+        ("yes n | (sleep 30; read x)", false),
+    ];
+    for (cmd, tty) in table {
+        let reply = answered(&mut execd, cmd, tty, 700);
+        assert_eq!(reply["wait_status"], "deadline_reached", "{cmd}: {reply}");
+        assert_absent(&reply, &["wait"]);
+    }
+    let reply = execd.result(
+        "exec_command",
+        json!({"cmd": "cat", "yield_time_ms": 500, "on_impossible": "wait"}),
+    );
+    assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+}
+
+/// rule: waits.md, State: a process waits for input
+#[test]
+fn until_input_ends_when_the_program_asks() {
+    let mut execd = Execd::start();
+    let reply = execd.result(
+        "exec_command",
+        json!({"cmd": "sleep 0.2; read -p 'go? ' x", "tty": true, "until": {"input": "line"},
+               "yield_time_ms": 30_000}),
+    );
+    assert_eq!(reply["wait"]["outcome"], "matched", "{reply}");
+    assert_eq!(reply["wait"]["by"], "input", "{reply}");
+    assert_eq!(reply["wait"]["state"], LINE, "{reply}");
+    assert_eq!(reply["output"], "go? ", "{reply}");
+    let reply = execd.result(
+        "exec_command",
+        json!({"cmd": "cat", "stdin": "null", "until": {"input": true}, "yield_time_ms": 30_000,
+               "on_impossible": "wait"}),
+    );
+    assert_eq!(reply["exit_code"], 0, "{reply}");
+    let reply = execd.result(
+        "exec_command",
+        json!({"cmd": "sleep 30", "stdin": "null", "until": {"input": true},
+               "yield_time_ms": 30_000, "on_impossible": "answer"}),
+    );
+    let why = "its stdin is /dev/null: no input is ever waited for";
+    assert_eq!(reply["wait"]["why"], why, "{reply}");
+}
+
+/// A `stop` that could not come true ended a wait for the exit as impossible, while the command
+/// was at work.
+/// rule: waits.md, Impossible: A `stop` that can't come true ends no wait
+#[test]
+fn a_stop_that_can_not_come_true_ends_no_wait() {
+    let mut execd = Execd::start();
+    let built = json!({"cmd": "sleep 0.3; echo built", "stdin": "null", "stop": {"input": true},
+        "yield_time_ms": 60_000, "on_impossible": "answer"});
+    let reply = execd.result("exec_command", built);
+    assert_eq!(reply["wait"]["outcome"], "exited", "{reply}");
+    assert_eq!(reply["output"], "built\n", "{reply}");
+    let until = json!({"cmd": "sleep 600", "stdin": "null", "until": {"input": true},
+        "stop": {"text": "error"}, "yield_time_ms": 60_000, "on_impossible": "answer"});
+    let reply = execd.result("exec_command", until);
+    assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+}
+
+/// A poll of a session of half a minute, with `more` params.
+fn polled(execd: &mut Execd, more: Value) -> Value {
+    let params = json!({
+        "session_id": 1, "chars": "", "yield_time_ms": 30_000, "on_impossible": "answer",
+    });
+    execd.result("write_stdin", merged(params, more))
+}
+
+/// Polls a session for the least time, or until nothing but input can move it on.
+fn looked_at(execd: &mut Execd, session: u64) -> Value {
+    let params = json!({
+        "session_id": session, "yield_time_ms": 5_000, "on_impossible": "answer",
+    });
+    execd.write(params)
+}
+
+/// rule: waits.md, Impossible: all input that was sent has been taken
+#[test]
+fn input_that_was_not_taken_may_still_move_a_session() {
+    if !is_here("python3") {
+        return;
+    }
+    let mut execd = Execd::start();
+    // It is told of input once, and takes none of it.
+    let cmd = "exec python3 -c 'import select; one = select.epoll()
+one.register(0, select.EPOLLIN | select.EPOLLET); one.poll(); print(\"told\", flush=True)
+one.poll(); one.poll()'";
+    let reply = answered(&mut execd, cmd, false, 30_000);
+    assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+    let session = session_of(&reply);
+    let params = json!({"session_id": session, "chars": "x\n", "yield_time_ms": 50_000,
+                        "until": {"text": "told"}});
+    assert_eq!(execd.write(params)["wait"]["outcome"], "matched");
+    let reply = looked_at(&mut execd, session);
+    assert_absent(&reply, &["wait"]);
+    assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+}
+
+/// rule: waits.md, Impossible: nobody is attached to the session
+#[test]
+fn who_is_attached_may_still_give_input() {
+    let mut execd = Execd::start();
+    for (cmd, tty) in [("exec cat", false), ("read -r x", true)] {
+        let session = session_of(&execd.open_with(cmd, json!({"tty": tty})));
+        let mut viewer = Wire::connect(&execd.socket());
+        viewer.result("attach_session", json!({"session_id": session}));
+        let reply = looked_at(&mut execd, session);
+        assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+        // A wait that goes on is answered when the last one detaches.
+        let params = json!({"session_id": session, "yield_time_ms": 50_000,
+                            "on_impossible": "answer"});
+        let request = execd.start_request("write_stdin", params);
+        // Looks that agree put the session to rest for a minute: a viewer who leaves ends
+        // that rest.
+        assert_eq!(looked_at(&mut execd, session)["wait_status"], "deadline_reached");
+        execd.no_reply_yet(request);
+        viewer.result("detach_session", json!({"session_id": session}));
+        let reply = execd.result_of(request);
+        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+    }
+}
+
+/// rule: waits.md, State: its processes are stopped (Ctrl-Z)
+#[test]
+fn a_program_that_is_stopped_is_told_of_as_stopped_and_may_go_on() {
+    let mut execd = Execd::start();
+    for tty in [false, true] {
+        let opened = execd.open_with("kill -STOP $$; read -r x", json!({"tty": tty}));
+        let (session, pid) = (session_of(&opened), pid_of(&opened));
+        eventually("it is stopped", || process_state(pid) == Some('T'));
+        let row = execd.listed(session).expect("a row");
+        assert_eq!(row["state"], "stopped", "{row}");
+        assert_absent(&row, &["state_detail"]);
+        let reply = looked_at(&mut execd, session);
+        assert_eq!(
+            (&reply["state"], &reply["wait_status"]),
+            (&json!("stopped"), &json!("deadline_reached"))
+        );
+        let params = json!({"session_id": session, "yield_time_ms": 50_000,
+                            "on_impossible": "answer"});
+        let request = execd.start_request("write_stdin", params);
+        execd.no_reply_yet(request);
+        send_signal(pid, libc::SIGCONT);
+        let reply = execd.result_of(request);
+        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+        assert_eq!(reply["state"], LINE, "{reply}");
+    }
+}
+
+/// rule: waits.md, Impossible: This holds for every wait, also without `until`
+#[test]
+fn each_later_wait_for_a_session_that_waits_is_answered_too() {
+    let mut execd = Execd::start();
+    let why = "cat waits for a line on stdin; nothing else runs";
+    let first = answered(&mut execd, "cat", false, 30_000);
+    assert_eq!(first["wait"]["why"], why, "{first}");
+    for more in [json!({}), json!({"until": {"text": "x"}}), json!({})] {
+        let reply = polled(&mut execd, more);
+        assert_eq!(reply["wait"]["why"], why, "{reply}");
+    }
+    let params = json!({"session_ids": [1], "on_impossible": "answer", "timeout_ms": 30_000});
+    let reply = execd.result("wait_for", params);
+    assert_eq!(reply["wait"]["why"], why, "{reply}");
+}
+
+/// rule: waits.md, What it costs: once output is quiet
+#[test]
+fn who_waits_for_input_is_told_also_where_looks_have_settled() {
+    let mut execd = Execd::with(&["--kill-detached"], &[]);
+    let reply = answered(&mut execd, "sleep 60 & exec cat", false, 1_000);
+    assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+    let reply = polled(&mut execd, json!({"until": {"input": true}}));
+    assert_eq!(reply["wait"]["by"], "input", "{reply}");
+}
+
+/// rule: waits.md, State: Every reply about a session that still runs has `state`
+#[test]
+fn an_answer_at_its_deadline_tells_who_waits_where_nothing_looked_before() {
+    let params = json!({"cmd": "cat", "yield_time_ms": 3_000, "on_impossible": "wait"});
+    // A turn that begins too late on a busy machine says less, and the next answers say more.
+    eventually("12 of 16 tell that somebody waits", || {
+        let mut execd = Execd::start();
+        let requests: Vec<u64> =
+            (0..16).map(|_| execd.start_request("exec_command", params.clone())).collect();
+        let tells = |request| execd.result_of(request)["state"] == LINE;
+        requests.into_iter().map(tells).filter(|told| *told).count() >= 12
+    });
+}
+
+/// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen 20 ms
+///   before
+#[test]
+fn an_answer_at_a_time_of_the_wall_clock_tells_who_waits() {
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
+    let id = session_of(&execd.open("exec cat"));
+    eventually("the answer tells that somebody waits", || {
+        let stamp = utc_stamp(SystemTime::now() + Duration::from_secs(2));
+        let params = json!({"session_id": id, "chars": "", "yield_until": stamp});
+        let poll = execd.start_request("write_stdin", params);
+        // Input that nobody waits for makes what was seen before worth nothing.
+        let params = json!({"session_id": id, "chars": "x\n"});
+        let input = json!({"jsonrpc": "2.0", "method": "write_stdin", "params": params});
+        execd.send_raw(format!("{input}\n").as_bytes());
+        let reply = execd.result_of(poll);
+        assert_eq!(reply["wait_status"], "absolute_deadline_reached", "{reply}");
+        assert_eq!(output(&reply), "x\n", "{reply}");
+        reply["state"] == LINE
+    });
+}
+
+/// rule: waits.md, State: their sessions are looked at one after another
+#[test]
+fn sixty_answers_at_one_time_tell_who_waits() {
+    const SESSIONS: u64 = 60;
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
+    let params = json!({"cmd": "cat", "yield_time_ms": 250});
+    let opened: Vec<u64> =
+        (0..SESSIONS).map(|_| execd.start_request("exec_command", params.clone())).collect();
+    let sessions: Vec<u64> =
+        opened.into_iter().map(|request| session_of(&execd.result_of(request))).collect();
+    let poll = |id: &u64| json!({"session_id": id, "chars": "", "yield_time_ms": 5_000});
+    // A turn that begins too late on a busy machine says less, and the next answers say more.
+    eventually("45 of 60 tell that somebody waits", || {
+        let polls: Vec<u64> =
+            sessions.iter().map(|id| execd.start_request("write_stdin", poll(id))).collect();
+        let tells = |request| execd.result_of(request)["state"] == LINE;
+        polls.into_iter().map(tells).filter(|told| *told).count() >= 45
+    });
+}
+
+/// rule: waits.md, State: A list that finds a program waiting for the first time is put off
+#[test]
+fn the_first_list_knows_who_waits() {
+    let mut execd = Execd::start();
+    for peek in [true, false] {
+        let reply = execd.result(
+            "exec_command",
+            json!({"cmd": "echo $$; exec cat", "until": {"regex": "^[0-9]+$"},
+                   "on_impossible": "wait", "yield_time_ms": 30_000}),
+        );
+        let pid = reply["output"].as_str().expect("a pid").trim().to_owned();
+        // cat reads already when the first list asks; who waits for the session has looked once.
+        let came = Instant::now();
+        let reads = || {
+            let of =
+                |what| std::fs::read_to_string(format!("/proc/{pid}/{what}")).unwrap_or_default();
+            let call = of("syscall");
+            // read(0, …), by its number on either architecture.
+            of("comm") == "cat\n" && (call.starts_with("0 0x0 ") || call.starts_with("63 0x0 "))
+        };
+        while !reads() {
+            assert!(came.elapsed() < COMES_WITHIN, "cat reads");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let list = execd.result("list_sessions", json!({"peek": peek}));
+        let rows = list["sessions"].as_array().expect("an array");
+        let row = rows.last().expect("a row");
+        assert_eq!(row["state"], LINE, "{list}");
+        assert_eq!(row["state_detail"]["command"], "cat", "{list}");
+    }
+}

@@ -1,0 +1,756 @@
+//! stdin and stdout of every kind, a slow reader, and a reader that is gone (protocol.md, How execd
+//! ends of input, signals, a lost reader).
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::common::{
+    Host, Incoming, PATIENCE, Setup, eventually, is_nonblocking, is_notification, make_raw,
+    open_pty, until_file, until_file_has, value,
+};
+use serde_json::{Value, json};
+
+const PING: &str = r#"{"jsonrpc":"2.0","id":"ping","result":{}}"#;
+
+fn pipe() -> (PipeReader, PipeWriter) {
+    std::io::pipe().expect("a pipe")
+}
+
+fn sockets() -> (UnixStream, UnixStream) {
+    UnixStream::pair().expect("a pair of sockets")
+}
+
+fn socket(stream: UnixStream) -> Stdio {
+    OwnedFd::from(stream).into()
+}
+
+/// What is asked on every kind of stdin.
+fn requests() -> String {
+    let exec =
+        json!({"id": "exec", "method": "exec_command", "params": {"cmd": "echo hi; touch ran"}});
+    format!("{exec}\nno json\n{}\n", json!({"id": "ping", "method": "ping"}))
+}
+
+/// Checks the answers to [`requests`], in whatever order they came.
+fn check_replies(lines: &[String]) {
+    let mut replies: Vec<Value> =
+        lines.iter().filter(|line| !is_notification(line)).map(|line| value(line)).collect();
+    assert_eq!(replies.len(), 3, "{lines:?}");
+    replies.sort_by_key(|reply| reply["id"].to_string());
+    assert_eq!(replies[0]["id"], "exec");
+    assert_eq!(replies[0]["result"]["output"], "hi\n", "{lines:?}");
+    assert_eq!(replies[1], value(PING));
+    assert_eq!((&replies[2]["id"], &replies[2]["error"]["code"]), (&Value::Null, &json!(-32700)));
+}
+
+/// Talks to execd until the three answers came.
+fn talk(input: &mut impl Write, output: &mut Incoming) {
+    input.write_all(requests().as_bytes()).expect("execd reads");
+    let replies: Vec<String> = (0..3).map(|_| output.reply_line()).collect();
+    check_replies(&replies);
+}
+
+/// A start that opens one session, and the file that shows that it runs.
+fn open_session(input: &mut impl Write, host: &Host) {
+    let cmd = "touch running; exec sleep 300";
+    let request = json!({"method": "exec_command", "params": {"cmd": cmd}});
+    input.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
+    eventually("the session runs", || host.file("running").exists());
+}
+
+// ---- Kinds ------------------------------------------------------------------------------------
+
+/// rule: protocol.md, Framing: Requests come in on stdin, replies and notifications go out on
+///   stdout, one JSON object a line
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
+#[test]
+fn pipes_serve() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    let mut output = Incoming::from(output);
+    talk(&mut input, &mut output);
+    drop(input);
+    assert_eq!(host.exit_code(), Some(0));
+    assert!(output.rest().is_empty());
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
+///   one for both
+#[test]
+fn two_sockets_serve() {
+    let ((child_in, mut input), (child_out, output)) = (sockets(), sockets());
+    let mut host = Setup::new(&[]).on(socket(child_in), socket(child_out));
+    let mut output = Incoming::from(output);
+    talk(&mut input, &mut output);
+    drop(input);
+    assert_eq!(host.exit_code(), Some(0));
+    assert!(output.rest().is_empty());
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
+///   one for both
+#[test]
+fn one_socket_serves_as_both() {
+    let (ours, theirs) = sockets();
+    let copy = theirs.try_clone().expect("a copy");
+    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
+    let mut output = Incoming::from(ours.try_clone().expect("a copy"));
+    talk(&mut &ours, &mut output);
+    ours.shutdown(Shutdown::Write).expect("half closed");
+    assert_eq!(host.exit_code(), Some(0));
+    assert!(output.rest().is_empty());
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be a terminal
+#[test]
+fn a_terminal_serves_as_both() {
+    let (mut master, slave) = open_pty();
+    make_raw(&slave);
+    let copy = slave.try_clone().expect("a copy");
+    let mut host = Setup::new(&[]).on(copy, slave);
+    let mut output = Incoming::from(master.try_clone().expect("a copy"));
+    talk(&mut master, &mut output);
+    host.signal(libc::SIGTERM);
+    assert_eq!(host.exit_code(), Some(128 + libc::SIGTERM));
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
+#[test]
+fn a_named_pipe_serves() {
+    let setup = Setup::new(&[]);
+    let path = setup.workdir().join("fifo");
+    let name = std::ffi::CString::new(path.to_str().expect("text")).expect("no NUL");
+    // SAFETY: the path ends with a NUL.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let mut input = File::options().read(true).write(true).open(&path).expect("the fifo");
+    let child_in = File::open(&path).expect("the fifo");
+    let (output, child_out) = pipe();
+    let mut host = setup.on(child_in, child_out);
+    let mut output = Incoming::from(output);
+    talk(&mut input, &mut output);
+    drop(input);
+    assert_eq!(host.exit_code(), Some(0));
+}
+
+/// Runs execd from one file into another; gives the exit code and the lines.
+fn from_file_to_file(requests: &[u8], before: &str) -> (Option<i32>, Vec<String>, Host) {
+    let setup = Setup::new(&[]);
+    let (from, to) =
+        (setup.workdir().join("requests.ndjson"), setup.workdir().join("replies.ndjson"));
+    std::fs::write(&from, requests).expect("a file");
+    std::fs::write(&to, before).expect("a file");
+    let output = File::options().append(true).open(&to).expect("the file");
+    let mut host = setup.on(File::open(&from).expect("the file"), output);
+    let code = host.exit_code();
+    let lines = std::fs::read_to_string(&to).expect("text");
+    (code, lines.lines().map(str::to_owned).collect(), host)
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
+#[test]
+fn regular_files_serve_as_both() {
+    let (code, lines, host) = from_file_to_file(requests().as_bytes(), "");
+    assert_eq!(code, Some(0));
+    check_replies(&lines);
+    assert!(host.file("ran").exists());
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: The last line counts also without a
+///   newline
+#[test]
+fn a_file_is_appended_to_and_its_last_line_needs_no_newline() {
+    let text = requests();
+    let (code, lines, _host) = from_file_to_file(text.trim_end().as_bytes(), "kept\n");
+    assert_eq!((code, lines[0].as_str()), (Some(0), "kept"));
+    check_replies(&lines[1..]);
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
+#[test]
+fn a_large_file_is_answered_to_its_last_line() {
+    let mut all = String::new();
+    for at in 0..50_000 {
+        all.push_str(&format!("{{\"id\":{at},\"method\":\"ping\"}}\n"));
+    }
+    let (code, lines, _host) = from_file_to_file(all.as_bytes(), "");
+    assert_eq!((code, lines.len()), (Some(0), 50_000));
+    for (at, line) in lines.iter().enumerate() {
+        assert_eq!(*line, format!(r#"{{"jsonrpc":"2.0","id":{at},"result":{{}}}}"#));
+    }
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
+#[test]
+fn a_file_in_and_a_pipe_out_and_the_other_way_round() {
+    let setup = Setup::new(&[]);
+    let path = setup.workdir().join("requests");
+    std::fs::write(&path, requests()).expect("a file");
+    let (output, child_out) = pipe();
+    let mut host = setup.on(File::open(&path).expect("the file"), child_out);
+    check_replies(&Incoming::from(output).rest());
+    assert_eq!(host.exit_code(), Some(0));
+
+    let setup = Setup::new(&[]);
+    let path = setup.workdir().join("replies");
+    let (child_in, mut input) = pipe();
+    let mut host = setup.on(child_in, File::create(&path).expect("a file"));
+    input.write_all(requests().as_bytes()).expect("execd reads");
+    // The answers are in the file while execd waits for more.
+    eventually("all is answered", || {
+        let text = std::fs::read_to_string(&path).expect("text");
+        text.lines().filter(|line| !is_notification(line)).count() == 3 && text.ends_with('\n')
+    });
+    let text = std::fs::read_to_string(&path).expect("text");
+    check_replies(&text.lines().map(str::to_owned).collect::<Vec<_>>());
+    assert_eq!(host.try_exit(), None);
+    drop(input);
+    assert_eq!(host.exit_code(), Some(0));
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
+///   or /dev/null
+#[test]
+fn dev_null_is_an_end_of_input_and_a_reader_that_takes_all() {
+    let (output, child_out) = pipe();
+    let mut host = Setup::new(&[]).on(Stdio::null(), child_out);
+    assert_eq!(host.exit_code(), Some(0));
+    assert!(Incoming::from(output).rest().is_empty());
+
+    let (child_in, mut input) = pipe();
+    let mut host = Setup::new(&[]).on(child_in, Stdio::null());
+    input.write_all(requests().as_bytes()).expect("execd reads");
+    eventually("the command ran", || host.file("ran").exists());
+    drop(input);
+    assert_eq!(host.exit_code(), Some(0));
+}
+
+#[test]
+fn a_full_disk_behind_stdout_is_a_reader_that_is_gone() {
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let (child_in, mut input) = pipe();
+    let mut host = Setup::new(&[]).on(child_in, full);
+    input.write_all(requests().as_bytes()).expect("execd reads");
+    assert_eq!(host.exit_code(), Some(1));
+    host.until_no_session_process();
+}
+
+#[test]
+fn descriptors_that_were_closed_before_the_start_are_empty() {
+    let (output, child_out) = pipe();
+    let mut setup = Setup::new(&[]);
+    // SAFETY: close is async-signal-safe.
+    unsafe {
+        setup.command().pre_exec(|| {
+            libc::close(0);
+            Ok(())
+        });
+    }
+    let mut host = setup.on(Stdio::null(), child_out);
+    assert_eq!(host.exit_code(), Some(0));
+    assert!(Incoming::from(output).rest().is_empty());
+}
+
+// ---- O_NONBLOCK -------------------------------------------------------------------------------
+
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
+#[test]
+fn pipes_shared_with_others_never_become_non_blocking() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let shared_in = child_in.try_clone().expect("a copy");
+    let shared_out = child_out.try_clone().expect("a copy");
+    let check = || {
+        assert!(!is_nonblocking(&shared_in), "stdin is non-blocking");
+        assert!(!is_nonblocking(&shared_out), "stdout is non-blocking");
+    };
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    let mut output = Incoming::from(output);
+    talk(&mut input, &mut output);
+    check();
+    open_session(&mut input, &host);
+    check();
+    drop(input);
+    assert_eq!(host.exit_code(), Some(0));
+    check();
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
+#[test]
+fn a_stdout_that_is_full_stays_blocking_for_others() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let shared = child_out.try_clone().expect("a copy");
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    for _ in 0..400 {
+        input.write_all(&long_ping(0)).expect("execd reads");
+    }
+    host.until_idle(|| 0);
+    assert!(!is_nonblocking(&shared));
+    drop((input, output));
+    // Our copy keeps the pipe from hanging up, not from being without a reader.
+    assert_eq!(host.exit_code(), Some(1));
+    assert!(!is_nonblocking(&shared));
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
+#[test]
+fn sockets_shared_with_others_never_become_non_blocking() {
+    let (ours, theirs) = sockets();
+    let (copy, shared) = (theirs.try_clone().expect("a copy"), theirs.try_clone().expect("a copy"));
+    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
+    talk(&mut &ours, &mut Incoming::from(ours.try_clone().expect("a copy")));
+    assert!(!is_nonblocking(&shared));
+    ours.shutdown(Shutdown::Write).expect("half closed");
+    assert_eq!(host.exit_code(), Some(0));
+    assert!(!is_nonblocking(&shared));
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
+///   parent's terminal, pipes or sockets
+#[test]
+fn a_terminal_shared_with_a_shell_keeps_its_flags_and_modes() {
+    let (mut master, slave) = open_pty();
+    make_raw(&slave);
+    let shared = slave.try_clone().expect("a copy");
+    let modes = |terminal: &File| {
+        use std::os::fd::AsRawFd;
+        // SAFETY: a termios of our own is filled.
+        unsafe {
+            let mut modes: libc::termios = std::mem::zeroed();
+            assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), &raw mut modes), 0);
+            (modes.c_iflag, modes.c_oflag, modes.c_lflag, modes.c_cflag, modes.c_cc)
+        }
+    };
+    let before = modes(&shared);
+    let copy = slave.try_clone().expect("a copy");
+    let mut host = Setup::new(&[]).on(copy, slave);
+    let mut output = Incoming::from(master.try_clone().expect("a copy"));
+    talk(&mut master, &mut output);
+    assert!(!is_nonblocking(&shared), "the shell's description is not execd's own");
+    master.write_all(b"{\"id\":1,\"method\":\"shutdown\"}\n").expect("typed");
+    assert_eq!(host.exit_code(), Some(0));
+    assert!(!is_nonblocking(&shared));
+    assert_eq!(modes(&shared), before);
+}
+
+// ---- A slow reader ----------------------------------------------------------------------------
+
+/// A ping whose reply is as long as an id may be.
+fn long_ping(at: usize) -> Vec<u8> {
+    let id = format!("{at:06} {}", "i".repeat(4_000));
+    format!("{{\"id\":\"{id}\",\"method\":\"ping\"}}\n").into_bytes()
+}
+
+fn is_long_pong(line: &str, at: usize) -> bool {
+    line.len() > 4_000
+        && line.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":"{at:06} iii"#))
+        && line.ends_with(r#"i","result":{}}"#)
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: Over 8 MiB of unsent output stdin is
+///   not read until the queue drains
+/// rule: protocol.md, End of input, signals, a lost reader: Sessions and their logs go on
+///   undisturbed while the reader is slow
+#[test]
+fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
+    const PINGS: usize = 6_000;
+    const MIB: usize = 1024 * 1024;
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    // A session that writes when it is told to, whatever stdout does.
+    let cmd = "touch running; until [ -e go ]; do sleep 0.01; done; seq 100000; touch written; exec sleep 300";
+    let request = json!({"method": "exec_command", "params": {"cmd": cmd}});
+    input.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
+    eventually("the session runs", || host.file("running").exists());
+    let before = host.peak_rss_kib();
+    let written = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&written);
+    let writer = thread::spawn(move || {
+        for at in 0..PINGS {
+            let line = long_ping(at);
+            input.write_all(&line).expect("execd reads on in the end");
+            counter.fetch_add(line.len(), Ordering::Relaxed);
+        }
+        input
+    });
+    eventually("8 MiB were read", || written.load(Ordering::Relaxed) > 8 * MIB);
+    host.until_idle(|| written.load(Ordering::Relaxed) as u64);
+    let taken = written.load(Ordering::Relaxed);
+    assert!(taken < 10 * MIB, "{taken} bytes were read");
+    assert!(!writer.is_finished());
+    let grown = host.peak_rss_kib() - before;
+    assert!(grown < 20 * 1024, "peak memory grew by {grown} KiB");
+    // Sessions and logs go on undisturbed.
+    std::fs::write(host.file("go"), "").expect("a file");
+    eventually("the session went on", || host.file("written").exists());
+    let logs = host.workdir().parent().expect("a parent").join("tmp");
+    let logs = std::fs::read_dir(logs).expect("TMPDIR").flatten().next().expect("logs").path();
+    let mut files = std::fs::read_dir(logs).expect("logs").flatten().map(|file| file.path());
+    let is_log = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "log");
+    let log = files.find(is_log).expect("a log");
+    until_file_has(&log, "\n100000\n");
+    assert!(!writer.is_finished());
+    // The reader wakes up: all replies are there, each once, in their order.
+    let mut output = Incoming::from(output);
+    for at in 0..PINGS {
+        let line = output.reply_line();
+        assert!(is_long_pong(&line, at), "reply {at}: {}", &line[..40]);
+    }
+    let mut input = writer.join().expect("all is written");
+    talk(&mut input, &mut output);
+    // What the queue took is given back.
+    let left = host.rss_kib();
+    assert!(left < before + 4 * 1024, "{left} KiB in use, {before} KiB before");
+    drop(input);
+    assert_eq!(host.exit_code(), Some(0));
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: Over 1 MiB of unsent output `progress`
+///   is coalesced or dropped, never replies, never session_exited
+/// rule: protocol.md, End of input, signals, a lost reader: Sessions and their logs go on
+///   undisturbed while the reader is slow
+/// rule: architecture.md, Bounds: Above 1 MiB of unsent output no further reply is built
+#[test]
+fn over_1_mib_of_unsent_replies_progress_is_dropped_and_all_else_comes() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let host = Setup::new(&[]).on(child_in, child_out);
+    open_session(&mut input, &host);
+    let exits = json!({"method": "exec_command", "params": {"cmd": "until [ -e go ]; do sleep 0.01; done"}});
+    input.write_all(format!("{exits}\n").as_bytes()).expect("execd reads");
+    for at in 0..500 {
+        input.write_all(&long_ping(at)).expect("execd reads");
+    }
+    let cmd = "for i in $(seq 40); do echo line $i; sleep 0.03; done; touch done";
+    let exec = json!({"id": "s", "method": "exec_command",
+                      "params": {"cmd": cmd, "stream": true, "yield_time_ms": 30_000}});
+    input.write_all(format!("{exec}\n").as_bytes()).expect("execd reads");
+    eventually("the command is done", || host.file("done").exists());
+    std::fs::write(host.file("go"), "").expect("a file");
+    host.until_idle(|| 0);
+    let mut output = Incoming::from(output);
+    for at in 0..500 {
+        assert!(is_long_pong(&output.reply_line(), at), "reply {at}");
+    }
+    let result = output.reply();
+    assert_eq!(result["id"], "s");
+    let lines: Vec<String> = (1..=40).map(|at| format!("line {at}\n")).collect();
+    assert_eq!(result["result"]["output"], lines.concat());
+    input.write_all(b"{\"id\":\"ping\",\"method\":\"ping\"}\n").expect("execd reads");
+    assert_eq!(output.reply_line(), PING);
+    let count = |word: &str| {
+        let is = |line: &&String| is_notification(line) && line.contains(word);
+        output.seen.iter().filter(is).count()
+    };
+    // All 40 lines were printed while there was no room.
+    assert!(count("\"progress\"") <= 1, "progress is dropped: {}", count("\"progress\""));
+    // These are never dropped: three sessions started, two of them exited.
+    assert_eq!((count("\"session_started\""), count("\"session_exited\"")), (3, 2));
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: A reader that is slow but reads gets
+///   everything
+#[test]
+fn a_reader_that_is_slow_but_reads_gets_everything_at_the_end() {
+    let ((child_in, mut input), (mut output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    for at in 0..1_500 {
+        input.write_all(&long_ping(at)).expect("execd reads");
+    }
+    drop(input);
+    // 6 MB are unsent at the end of the input; a reader that takes 500 kB and rests needs
+    // longer for them than the last flush to one that never reads may last.
+    let mut all = Vec::new();
+    let mut chunk = vec![0; 500_000];
+    loop {
+        let mut got = 0;
+        while got < chunk.len() {
+            match output.read(&mut chunk[got..]).expect("readable") {
+                0 => break,
+                count => got += count,
+            }
+        }
+        all.extend_from_slice(&chunk[..got]);
+        if got < chunk.len() {
+            break;
+        }
+        // This pause is the slowness that is tested, no synchronisation.
+        thread::sleep(std::time::Duration::from_millis(300));
+    }
+    let text = String::from_utf8(all).expect("UTF-8");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1_500, "the last bytes are {:?}", &text[text.len() - 40..]);
+    assert!(lines.iter().enumerate().all(|(at, line)| is_long_pong(line, at)));
+    assert_eq!(host.exit_code(), Some(0));
+}
+
+/// An execd at the end of stdin with 200 long answers, of which its reader has taken one since
+/// then, and then nothing for five seconds: what it says after that, and its end.
+fn after_a_rest(flags: &[&str]) -> (Host, Vec<String>) {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(flags).with_stderr().on(child_in, child_out);
+    // They are less than what holds back the answers of waits. Until the test lets it go on, such
+    // a wait keeps the end from coming: the first answer is taken after the end of stdin and
+    // before the last flush, however slow the machine is.
+    let cmd = format!("touch runs; {}", until_file("go"));
+    let params = json!({"cmd": cmd, "yield_time_ms": 50_000});
+    let request = json!({"id": 1, "method": "exec_command", "params": params});
+    input.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
+    for at in 0..200 {
+        input.write_all(&long_ping(at)).expect("execd reads");
+    }
+    drop(input);
+    eventually("it runs", || host.file("runs").exists());
+    host.until_idle(|| 0);
+    let mut output = BufReader::with_capacity(1, output);
+    let mut line = String::new();
+    while !is_long_pong(line.trim_end(), 0) {
+        line.clear();
+        output.read_line(&mut line).expect("a line");
+    }
+    crate::common::go(&host, "go");
+    // This pause is the slowness that is tested, no synchronisation.
+    thread::sleep(std::time::Duration::from_secs(5));
+    let lines = output.lines().map(|line| line.expect("UTF-8")).collect();
+    assert_eq!(host.exit_code(), Some(0));
+    (host, lines)
+}
+
+/// What stderr says was lost, in bytes.
+fn told_as_lost(said: &str) -> Option<usize> {
+    let said = said.strip_prefix("execd: ")?;
+    let end = " bytes of answers are lost: nobody has read them in time\n";
+    said.strip_suffix(end)?.parse().ok()
+}
+
+/// A shell's loop that works on a line for longer than the last flush may last lost all that was
+/// not in the pipe.
+/// rule: protocol.md, End of input, signals, a lost reader: A reader that is slow but reads gets
+///   everything
+#[test]
+fn a_reader_that_rests_after_a_line_gets_everything_at_the_end() {
+    let (mut host, lines) = after_a_rest(&[]);
+    let pongs: Vec<&String> = lines.iter().filter(|line| line.len() > 4_000).collect();
+    assert_eq!(pongs.len(), 199);
+    assert!(pongs.iter().zip(1..).all(|(line, at)| is_long_pong(line, at)));
+    assert!(lines.iter().any(|line| line.contains(r#""exit_code":0"#)));
+    assert_eq!(host.whole_stderr(), "");
+}
+
+/// Nothing ended the rest of a reader before its time.
+#[test]
+fn a_lease_ends_the_rest_of_a_reader_at_the_end() {
+    let (mut host, lines) = after_a_rest(&["--lease", "2s"]);
+    assert!(lines.len() < 199, "the pipe has no room for all");
+    let said = host.whole_stderr();
+    assert!(told_as_lost(&said).is_some_and(|lost| lost > 500_000), "{said:?}");
+}
+
+/// One that had read before the end of stdin, and then nothing more, was waited for a minute.
+/// What was given up was not told.
+/// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin execd exits 0
+#[test]
+fn answers_that_nobody_takes_at_the_end_are_given_up_and_told() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).with_stderr().on(child_in, child_out);
+    input.write_all(&long_ping(0)).expect("execd reads");
+    let mut output = BufReader::with_capacity(1, output);
+    let mut line = String::new();
+    output.read_line(&mut line).expect("a line");
+    for at in 1..100 {
+        input.write_all(&long_ping(at)).expect("execd reads");
+    }
+    drop(input);
+    assert_eq!(host.exit_code(), Some(0));
+    drop(output);
+    let said = host.whole_stderr();
+    assert!(told_as_lost(&said).is_some_and(|lost| lost > 100_000), "{said:?}");
+}
+
+// ---- A reader that is gone --------------------------------------------------------------------
+
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader is noticed even while
+///   nothing is written
+#[test]
+fn a_pipe_without_reader_is_noticed_while_nothing_is_written() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    let mut lines = OwnLines::new(output);
+    open_session(&mut input, &host);
+    lines.until("session_started");
+    host.until_idle(|| 0);
+    drop(lines);
+    assert_eq!(host.exit_code(), Some(1), "stdin is still open");
+    host.until_no_session_process();
+    drop(input);
+}
+
+/// Lines that the test reads itself: dropping it closes the pipe.
+struct OwnLines(std::io::BufReader<PipeReader>);
+
+impl OwnLines {
+    fn new(output: PipeReader) -> Self {
+        Self(std::io::BufReader::new(output))
+    }
+
+    /// Reads lines until one holds this text.
+    fn until(&mut self, text: &str) {
+        use std::io::BufRead;
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(self.0.read_line(&mut line).expect("readable") > 0, "ended before {text}");
+        }
+    }
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader ends the sessions at
+///   once, without waiting for pending requests; exit code 1
+#[test]
+fn a_write_to_nobody_ends_execd_without_waiting_for_pending_requests() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    let pending = json!({"id": 1, "method": "exec_command",
+                         "params": {"cmd": "touch running; exec sleep 300", "yield_time_ms": 30_000}});
+    input.write_all(format!("{pending}\n").as_bytes()).expect("execd reads");
+    eventually("it runs", || host.file("running").exists());
+    let started = std::time::Instant::now();
+    drop(output);
+    // It may be gone already, noticed by the hang-up.
+    let _ = input.write_all(b"{\"id\":2,\"method\":\"ping\"}\n");
+    assert_eq!(host.exit_code(), Some(1), "an exit status: SIGPIPE did not end it");
+    host.until_no_session_process();
+    assert!(started.elapsed().as_secs() < 25, "the pending request was waited for");
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader ends the sessions at
+///   once, without waiting for pending requests; exit code 1
+#[test]
+fn replies_that_nobody_takes_any_more_end_execd_with_1() {
+    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    open_session(&mut input, &host);
+    for at in 0..600 {
+        input.write_all(&long_ping(at)).expect("execd reads");
+    }
+    host.until_idle(|| 0);
+    drop(output);
+    assert_eq!(host.exit_code(), Some(1));
+    host.until_no_session_process();
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: A lost reader is noticed even while
+///   nothing is written
+#[test]
+fn a_socket_whose_peer_is_gone_is_noticed_while_nothing_is_written() {
+    let (ours, theirs) = sockets();
+    let (child_in, mut input) = pipe();
+    let mut host = Setup::new(&[]).on(child_in, socket(theirs));
+    open_session(&mut input, &host);
+    host.until_idle(|| 0);
+    drop(ours);
+    assert_eq!(host.exit_code(), Some(1));
+    host.until_no_session_process();
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: Only HUP or ERR mean a lost reader: a
+///   peer that shut down its writing side still reads
+#[test]
+fn one_socket_that_closes_whole_is_a_lost_reader() {
+    let (mut ours, theirs) = sockets();
+    let copy = theirs.try_clone().expect("a copy");
+    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
+    open_session(&mut ours, &host);
+    host.until_idle(|| 0);
+    drop(ours);
+    assert_eq!(host.exit_code(), Some(1));
+    host.until_no_session_process();
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: Only HUP or ERR mean a lost reader: a
+///   peer that shut down its writing side still reads
+#[test]
+fn a_peer_that_shut_down_its_writing_side_still_gets_its_replies() {
+    let (mut ours, theirs) = sockets();
+    let copy = theirs.try_clone().expect("a copy");
+    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
+    let exec = json!({"id": "e", "method": "exec_command", "params":
+        {"cmd": "until [ -e go ]; do sleep 0.01; done; echo late", "yield_time_ms": 30_000}});
+    ours.write_all(format!("{exec}\n{{\"id\":\"ping\",\"method\":\"ping\"}}").as_bytes())
+        .expect("read");
+    ours.shutdown(Shutdown::Write).expect("half closed");
+    let mut output = Incoming::from(ours);
+    assert_eq!(output.reply_line(), PING, "the last line needs no newline");
+    host.until_idle(|| 0);
+    assert_eq!(host.try_exit(), None, "the pending request runs to its end");
+    std::fs::write(host.file("go"), "").expect("a file");
+    assert_eq!(output.reply()["result"]["output"], "late\n");
+    assert_eq!(host.exit_code(), Some(0));
+    assert!(output.rest().iter().all(|line| is_notification(line)));
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be a terminal
+#[test]
+fn a_terminal_that_hangs_up_ends_execd_and_its_sessions() {
+    for controlling in [false, true] {
+        let (mut master, slave) = open_pty();
+        make_raw(&slave);
+        let copy = slave.try_clone().expect("a copy");
+        let mut setup = Setup::new(&[]);
+        if controlling {
+            // SAFETY: setsid and ioctl are async-signal-safe.
+            unsafe {
+                setup.command().pre_exec(|| {
+                    libc::setsid();
+                    libc::ioctl(0, libc::TIOCSCTTY, 0);
+                    Ok(())
+                });
+            }
+        }
+        let mut host = setup.on(copy, slave);
+        open_session(&mut master, &host);
+        host.until_idle(|| 0);
+        drop(master);
+        // Whose terminal it is gets SIGHUP as well, before or after it sees the hang-up.
+        let code = host.exit_code();
+        let hung_up = [Some(1), Some(128 + libc::SIGHUP)];
+        assert!(if controlling { hung_up.contains(&code) } else { code == Some(1) }, "{code:?}");
+        host.until_no_session_process();
+    }
+}
+
+/// rule: protocol.md, End of input, signals, a lost reader: A client killed by SIGKILL takes execd
+///   and its sessions along
+#[test]
+fn a_client_that_is_killed_takes_its_execd_and_the_sessions_along() {
+    // The client is a process of its own that has both pipes; its death closes them at once.
+    let ((child_in, input), (output, child_out)) = (pipe(), pipe());
+    let mut host = Setup::new(&[]).on(child_in, child_out);
+    let cmd = "touch running; exec sleep 300";
+    let mut client = std::process::Command::new("sh")
+        .args(["-c", r#"echo "$1"; exec sleep 300"#, "client"])
+        .arg(json!({"id": 1, "method": "exec_command", "params": {"cmd": cmd}}).to_string())
+        .stdin(output)
+        .stdout(input)
+        .spawn()
+        .expect("a client");
+    eventually("the session runs", || host.file("running").exists());
+    client.kill().expect("alive");
+    client.wait().expect("our child");
+    let started = std::time::Instant::now();
+    // Which of its two pipes is seen closed first decides between the two.
+    assert!([Some(0), Some(1)].contains(&host.exit_code()));
+    assert!(started.elapsed() < PATIENCE);
+    host.until_no_session_process();
+}

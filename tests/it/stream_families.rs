@@ -1,0 +1,296 @@
+//! One table of sessions under two families: each has its own unread position, jobs can be
+//! driven by unified-exec's methods and its sessions by the stream family's, and notifications
+//! tell of both.
+
+use crate::common::*;
+use crate::stream_help::*;
+use serde_json::{Value, json};
+
+fn exits_of(execd: &mut Execd, session: u64) -> Vec<Value> {
+    let all = execd.notified("session_exited");
+    all.into_iter().filter(|exit| exit["session_id"] == session).collect()
+}
+
+// ---- Jobs under unified-exec ------------------------------------------------------------
+
+#[test]
+fn a_running_job_is_in_list_sessions_and_leaves_it_at_its_end() {
+    let mut execd = Execd::start();
+    let opened = open_with(&mut execd, "read x", json!({"name": "mine"}));
+    let listed = execd.listed(1).expect("it is listed");
+    for (one, other) in [("pid", "pid"), ("log_path", "logPath")] {
+        assert_eq!(listed[one], opened[other], "{one}");
+    }
+    assert_eq!((&listed["name"], &listed["running"]), (&json!("mine"), &json!(true)));
+    execd.write(json!({"session_id": 1, "chars": "\\n", "yield_time_ms": 30_000}));
+    assert!(execd.listed(1).is_none());
+    execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
+    assert_eq!(execd.kill(1)["found"], false);
+    assert_eq!(poll(&mut execd, 1)["status"], "completed", "the stream family knows it");
+}
+
+#[test]
+fn a_job_that_ended_is_in_no_list_of_unified_exec() {
+    let mut execd = Execd::start();
+    run(&mut execd, "sleep 0.3; echo hi");
+    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
+    assert_eq!(rows(&mut execd).len(), 1);
+}
+
+#[test]
+fn write_stdin_of_unified_exec_drives_a_job() {
+    let mut execd = Execd::start();
+    open(&mut execd, "while read x; do echo \"<$x>\"; echo \"!$x\" >&2; done; exit 6");
+    // Escapes are decoded in this form.
+    let all = execd.input_until(1, "one\\n", "!one");
+    assert!(all.contains("<one>\n") && all.contains("!one\n"), "both streams: {all:?}");
+    let result = execd.write(json!({"session_id": 1, "eof": true, "yield_time_ms": 30_000}));
+    assert_eq!((&result["exit_code"], &result["wait_status"]), (&json!(6), &json!("completed")));
+    let polled = poll(&mut execd, 1);
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("<one>\n"), &json!("!one\n")));
+}
+
+/// rule: unified-exec.md, The same sessions: Each tool family has its own unread position on a
+///   session
+/// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
+#[test]
+fn the_reads_of_the_families_take_nothing_from_each_other() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "echo one; read x; echo two; read x; exit 1", "one");
+    assert_eq!(unified_poll(&mut execd, 1)["output"], "one\n");
+    assert_eq!(unified_poll(&mut execd, 1)["output"], "");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "one\n");
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    until_printed(&opened, "two");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "two\n");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "");
+    assert_eq!(unified_poll(&mut execd, 1)["output"], "two\n");
+    assert_eq!(kill(&mut execd, 1)["stdout"], "one\ntwo\n");
+}
+
+#[test]
+fn a_wait_of_each_family_ends_for_its_own_reason() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; echo hi; read x; exit 2");
+    let unified =
+        execd.start_request("write_stdin", json!({"session_id": 1, "yield_time_ms": 50_000}));
+    let stream = execd.start_request("poll_process", json!({"sessionId": 1, "maxDrainMs": 50_000}));
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    assert_eq!(execd.result_of(stream)["stdout"], "hi\n");
+    execd.no_reply_yet(unified);
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    let result = execd.result_of(unified);
+    assert_eq!((&result["output"], &result["exit_code"]), (&json!("hi\n"), &json!(2)));
+    assert_eq!(until_over(&mut execd, 1)["exitCode"], 2);
+}
+
+#[test]
+fn a_job_on_a_terminal_can_be_resized() {
+    let mut execd = Execd::start();
+    open_with(&mut execd, "read x; stty size", json!({"stdinMode": "pty"}));
+    execd.result("resize_session", json!({"session_id": 1, "cols": 90, "rows": 20}));
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\r"}));
+    let result = until_over(&mut execd, 1);
+    assert!(text(&result, "stdout").contains("20 90"), "{result}");
+}
+
+// ---- Sessions of exec_command under the stream family -----------------------------------
+
+#[test]
+fn a_session_of_exec_command_can_be_polled_and_is_listed() {
+    let mut execd = Execd::start();
+    let opened = execd.open_with("echo hi; echo err >&2; read x; exit 4", json!({"name": "n"}));
+    let session = session_of(&opened);
+    until_logged(&opened, "err");
+    let row = row(&mut execd, session).expect("it is listed");
+    assert_eq!((&row["status"], &row["name"]), (&json!("running"), &json!("n")));
+    assert_eq!((&row["pid"], &row["stdinMode"]), (&opened["pid"], &json!("pipe")));
+    let polled = poll(&mut execd, session);
+    assert_eq!((&polled["status"], &polled["pid"]), (&json!("running"), &opened["pid"]));
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("hi\nerr\n"), &json!("")));
+    assert_eq!(poll(&mut execd, session)["stdout"], "", "what was told is not told again");
+    let waiting =
+        execd.start_request("poll_process", json!({"sessionId": session, "maxDrainMs": 60_000}));
+    execd.no_reply_yet(waiting);
+    execd.result("write_stdin", json!({"sessionId": session, "data": "\n"}));
+    let over = execd.result_of(waiting);
+    assert_eq!((&over["status"], &over["exitCode"]), (&json!("failed"), &json!(4)));
+    assert_eq!((&over["stdout"], &over["aggregated"]), (&json!("hi\nerr\n"), &json!("hi\nerr\n")));
+    // The end that this family was told is still there for the other.
+    let result = unified_poll(&mut execd, session);
+    assert_eq!((&result["exit_code"], &result["wait_status"]), (&json!(4), &json!("completed")));
+}
+
+/// rule: bash-stream.md, The stream family: What unified-exec has removed is remembered too
+#[test]
+fn one_that_unified_exec_has_consumed_is_remembered() {
+    let mut execd = Execd::start();
+    let opened = execd.open("echo hi; read x; echo bye; exit 4");
+    let session = session_of(&opened);
+    let params = json!({"session_id": session, "chars": "\\n", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 4);
+    execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
+    assert_eq!(listed_ids(&mut execd), [session]);
+    let row = row(&mut execd, session).expect("a row");
+    assert_eq!((&row["status"], &row["exitCode"]), (&json!("failed"), &json!(4)));
+    let polls = [(); 10].map(|()| poll(&mut execd, session));
+    assert_eq!((&polls[0]["exitCode"], &polls[0]["aggregated"]), (&json!(4), &json!("hi\nbye\n")));
+    assert!(polls.iter().all(|polled| *polled == polls[0]));
+    let page = page(&mut execd, session, json!({}));
+    assert_eq!((&page["text"], &page["eof"]), (&json!("hi\nbye\n"), &json!(true)));
+}
+
+#[test]
+fn one_that_ended_early_was_never_a_session() {
+    let mut execd = Execd::start();
+    assert_eq!(execd.run("echo hi")["output"], "hi\n");
+    assert!(rows(&mut execd).is_empty());
+    execd.failed("poll_process", json!({"sessionId": 1}), "unknown_session");
+    execd.failed("get_process_log", json!({"sessionId": 1}), "unknown_session");
+}
+
+#[test]
+fn of_a_long_one_the_last_64_kib_are_told_and_the_log_has_it_all() {
+    let mut execd = Execd::with(&["--bash-max-output-chars", "150000"], &[]);
+    let opened = execd.open("seq 1 100000; read x");
+    let session = session_of(&opened);
+    until_logged(&opened, "\n100000\n");
+    let all: String = (1..=100_000).map(|i| format!("{i}\n")).collect();
+    let polled = poll(&mut execd, session);
+    let got = text(&polled, "stdout");
+    assert_eq!(polled["truncated"], true);
+    assert!(got.starts_with("[... "), "{}", &got[..100]);
+    assert!(got.ends_with("\n99999\n100000\n"));
+    let kept = got.split_once('\n').expect("lines").1;
+    // A few bytes at the start only tell whether a sequence is open there.
+    assert!((64 * 1024 - 71..=64 * 1024).contains(&kept.len()), "{}", kept.len());
+    assert!(all.ends_with(kept));
+    let omitted = format!("[... {} characters omitted; ", all.len() - kept.len());
+    assert!(got.starts_with(&omitted), "{}", &got[..100]);
+    let end = page(&mut execd, session, json!({"offset": -7}));
+    assert_eq!((&end["text"], &end["totalBytes"]), (&json!("100000\n"), &json!(all.len())));
+}
+
+#[test]
+fn what_is_omitted_is_counted_in_characters_of_any_session() {
+    let mut execd = Execd::start();
+    let opened = execd.open("head -c 300000 /dev/zero | sed 's/\\x00/ä/g'; echo; read x");
+    until_logged(&opened, "ä\n");
+    let polled = poll(&mut execd, session_of(&opened));
+    let (first, kept) = text(&polled, "stdout").split_once('\n').expect("a first line");
+    let omitted = 300_001 - kept.chars().count();
+    assert!(first.starts_with(&format!("[... {omitted} characters omitted; ")), "{first}");
+}
+
+/// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
+#[test]
+fn a_poll_removes_no_session_and_uses_up_no_wake() {
+    let mut execd = Execd::start();
+    let opened = execd.open_with("read x; exit 3", json!({"on_exit": "wake"}));
+    let session = session_of(&opened);
+    execd.result("write_stdin", json!({"sessionId": session, "data": "\n"}));
+    assert_eq!(until_over(&mut execd, session)["exitCode"], 3);
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!((&exit["wake"], &exit["observed"]), (&json!(true), &json!(false)));
+    execd.until_listed_exited(session);
+    assert_eq!(exits_of(&mut execd, session).len(), 1, "exactly once");
+}
+
+// ---- Notifications ----------------------------------------------------------------------
+
+#[test]
+fn a_job_is_announced_at_once_and_its_end_right_after_the_reply() {
+    let mut execd = Execd::start();
+    let (request, session) = begin(&mut execd, "exit 3", json!({}));
+    let result = execd.result_of(request);
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!((&exit["session_id"], &exit["exit_code"]), (&json!(session), &json!(3)));
+    assert_eq!((&exit["observed"], &exit["log_path"]), (&json!(true), &result["logPath"]));
+    assert_absent(&exit, &["wake", "signal"]);
+    let place = execd.reply_position(request);
+    assert_eq!(execd.position(|line| line["method"] == "session_exited"), Some(place + 1));
+    let started = execd.position(|line| line["method"] == "session_started").expect("it came");
+    assert!(started < place);
+    let started = execd.notified("session_started")[0].clone();
+    assert_eq!((&started["pid"], &started["tty"]), (&result["pid"], &json!(false)));
+}
+
+#[test]
+fn an_end_that_nobody_saw_is_told_as_that() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; exit 3");
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!((&exit["observed"], &exit["exit_code"]), (&json!(false), &json!(3)));
+    for _ in 0..3 {
+        assert_eq!(poll(&mut execd, 1)["exitCode"], 3);
+    }
+    assert_eq!(exits_of(&mut execd, 1).len(), 1, "told once");
+}
+
+#[test]
+fn a_poll_that_tells_the_end_is_followed_by_the_notification() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; exit 3");
+    let request =
+        execd.start_request("poll_process", json!({"sessionId": 1, "maxDrainMs": 60_000}));
+    execd.no_reply_yet(request);
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    execd.result_of(request);
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!(exit["observed"], true);
+    let place = execd.reply_position(request);
+    assert_eq!(execd.position(|line| line["method"] == "session_exited"), Some(place + 1));
+}
+
+#[test]
+fn an_armed_wake_of_a_job_comes_once_although_a_stream_reply_told_the_end() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; exit 3");
+    let armed = execd.result("set_on_exit", json!({"session_id": 1, "on_exit": "wake"}));
+    assert_eq!(armed["status"], "armed");
+    let request =
+        execd.start_request("poll_process", json!({"sessionId": 1, "maxDrainMs": 60_000}));
+    execd.no_reply_yet(request);
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    assert_eq!(execd.result_of(request)["exitCode"], 3);
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!((&exit["wake"], &exit["observed"]), (&json!(true), &json!(false)));
+    assert_eq!(exits_of(&mut execd, 1).len(), 1);
+}
+
+#[test]
+fn the_exit_of_a_job_with_a_background_comes_when_that_has_ended() {
+    let mut execd = Execd::start();
+    run(&mut execd, &format!("({}) & exit 2", until_file("go")));
+    assert!(exits_of(&mut execd, 1).is_empty());
+    go(&execd, "go");
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!((&exit["session_id"], &exit["exit_code"]), (&json!(1), &json!(2)));
+    assert_eq!(exit["observed"], true, "the reply told the end");
+}
+
+// ---- The end of execd -------------------------------------------------------------------
+
+#[test]
+fn the_end_of_input_lets_a_job_answer_and_ends_the_others() {
+    let mut execd = Execd::start();
+    open(&mut execd, "sleep 300");
+    let (request, _) = begin(&mut execd, "sleep 0.3; echo done", json!({}));
+    execd.close_stdin();
+    assert_eq!(execd.result_of(request)["stdout"], "done\n");
+    assert!(execd.wait_exit().success());
+}
+
+#[test]
+fn a_job_ends_with_execd() {
+    let mut execd = Execd::start();
+    open(&mut execd, "set -m; sleep 300 & sleep 300");
+    let (request, _) = begin(&mut execd, "echo hi; sleep 300", json!({}));
+    next_chunk(&mut execd, request);
+    execd.signal(libc::SIGTERM);
+    let result = execd.result_of(request);
+    assert!(["running", "failed"].contains(&text(&result, "status")), "answered: {result}");
+    assert_eq!(execd.wait_exit().code(), Some(128 + libc::SIGTERM));
+    execd.until_no_session_process();
+}

@@ -1,0 +1,302 @@
+//! kill_process: SIGKILL to everything of a process unless another signal is named, whom it
+//! reaches, when it answers, and that no grandchild can make it hang.
+
+use crate::common::*;
+use crate::stream_help::*;
+use serde_json::{Value, json};
+
+/// The fields of a process that a signal ended.
+const KILLED: [&str; 11] = [
+    "status",
+    "sessionId",
+    "pid",
+    "startedAt",
+    "signal",
+    "killedBy",
+    "stdout",
+    "stderr",
+    "aggregated",
+    "durationMs",
+    "logPath",
+];
+/// A command that no signal but SIGKILL ends.
+const DEAF: &str = "trap '' HUP INT QUIT USR1 USR2 TERM; echo ready; while :; do sleep 0.02; done";
+
+fn kill_with(execd: &mut Execd, session: u64, signal: Value) -> Value {
+    execd.result("kill_process", json!({"sessionId": session, "signal": signal}))
+}
+
+fn is_killed(result: &Value) -> bool {
+    result["status"] == "failed" && result["signal"] == "SIGKILL"
+}
+
+// ---- SIGKILL ----------------------------------------------------------------------------
+
+/// rule: bash-stream.md, The stream family: kill_process: SIGKILL to the whole session; another
+///   signal answers within 2 s
+#[test]
+fn the_default_is_sigkill_and_the_answer_is_the_final_status() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, &format!("echo err >&2; {DEAF}"), "ready");
+    let result = kill(&mut execd, 1);
+    assert_fields(&result, &KILLED);
+    assert!(is_killed(&result), "{result}");
+    assert_eq!((&result["stdout"], &result["stderr"]), (&json!("ready\n"), &json!("err\n")));
+    assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
+    assert_eq!(poll(&mut execd, 1), result, "as poll_process");
+    assert_eq!(kill(&mut execd, 1), result, "and as another kill");
+    let row = row(&mut execd, 1).expect("it is listed");
+    assert_eq!((&row["status"], &row["signal"]), (&json!("failed"), &json!("SIGKILL")));
+}
+
+/// rule: bash-stream.md, The stream family: kill_process: SIGKILL to the whole session; another
+///   signal answers within 2 s
+#[test]
+fn job_control_groups_and_their_children_are_reached() {
+    for command in [
+        "set -m; sleep 300 & sleep 300 | sleep 300 & (sleep 300 & sleep 300) & echo ready; wait",
+        "sleep 300 & (sleep 300; true) & bash -c 'sleep 300; true' & echo ready; wait",
+        "sleep 300 >/dev/null 2>&1 </dev/null & echo ready; sleep 300",
+        "trap '' TERM; (trap '' TERM; while :; do sleep 0.02; done) & echo ready; wait",
+    ] {
+        let mut execd = Execd::start();
+        open_until(&mut execd, command, "ready");
+        // A process in the middle of its exec shows no environment, and so no session.
+        eventually(command, || execd.session_processes().len() > 1);
+        assert!(is_killed(&kill(&mut execd, 1)), "{command}");
+        assert!(execd.session_processes().is_empty(), "{command}");
+    }
+}
+
+#[test]
+fn a_stopped_process_is_ended() {
+    let mut execd = Execd::start();
+    let opened = open(&mut execd, "sleep 300");
+    let pid = pid_of(&opened);
+    send_signal(pid, libc::SIGSTOP);
+    eventually("it is stopped", || process_state(pid) == Some('T'));
+    assert!(is_killed(&kill(&mut execd, 1)));
+}
+
+#[test]
+fn others_are_left_alone() {
+    let mut execd = Execd::start();
+    let jobs = [(); 3].map(|()| id_of(&open(&mut execd, "sleep 300")));
+    kill(&mut execd, jobs[1]);
+    for job in [jobs[0], jobs[2]] {
+        assert_eq!(poll(&mut execd, job)["status"], "running");
+    }
+}
+
+/// rule: bash-stream.md, The stream family: Never hangs on a grandchild that holds the pipe
+#[test]
+fn a_grandchild_that_holds_the_pipe_in_a_session_of_its_own_makes_nobody_wait() {
+    let mut execd = Execd::start();
+    execd.leaves_processes_behind();
+    let started = now();
+    for pty in [false, true] {
+        let mode = if pty { "pty" } else { "pipe" };
+        let command = "setsid bash -c 'echo held; sleep 300' & sleep 300";
+        let opened = open_with(&mut execd, command, json!({"stdinMode": mode}));
+        until_printed(&opened, "held");
+        let waiting = json!({"sessionId": opened["sessionId"], "maxDrainMs": 100_000});
+        poll(&mut execd, id_of(&opened));
+        let poll = execd.start_request("poll_process", waiting);
+        let result = kill(&mut execd, id_of(&opened));
+        assert!(is_killed(&result), "{mode}: {result}");
+        assert!(is_killed(&execd.result_of(poll)), "{mode}");
+        let row = row(&mut execd, id_of(&opened)).expect("it is listed");
+        assert_eq!(row["status"], "failed", "{mode}");
+    }
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_grandchild_that_is_made_while_all_are_ended_is_ended_too() {
+    let mut execd = Execd::start();
+    let command = "echo ready; while :; do (sleep 0.01; sleep 300) & sleep 0.005; done";
+    open_until(&mut execd, command, "ready");
+    eventually("it makes them", || execd.session_processes().len() > 10);
+    assert!(is_killed(&kill(&mut execd, 1)));
+    assert!(execd.session_processes().is_empty());
+}
+
+/// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
+///   answered 50 ms later with backgroundPids
+#[test]
+fn the_background_of_a_finished_job_is_reached() {
+    let mut execd = Execd::start();
+    for held in ["", " >/dev/null 2>&1"] {
+        let result = run(&mut execd, &format!("trap '' TERM; sleep 300{held} & echo hi; exit 2"));
+        assert_eq!(result["exitCode"], 2);
+        assert_eq!(execd.session_processes().len(), 1, "{held}");
+        let killed = kill(&mut execd, id_of(&result));
+        for field in ["status", "exitCode", "stdout", "aggregated", "durationMs"] {
+            assert_eq!(killed[field], result[field], "{field}: the final status stays");
+        }
+        execd.until_no_session_process();
+    }
+}
+
+/// It got SIGKILL at once, and the answer came before it was gone.
+#[test]
+fn a_signal_to_the_background_of_a_finished_job_lets_it_clean_up() {
+    let mut execd = Execd::start();
+    let marker = execd.tmpdir().join("cleaned");
+    let trap = format!("trap 'sleep 0.2; : >{}; exit' TERM", marker.display());
+    let command = format!("({trap}; while :; do sleep 0.02; done) >/dev/null 2>&1 & echo hi");
+    let result = run(&mut execd, &command);
+    assert_eq!(result["status"], "completed");
+    eventually("the trap is set", || execd.session_processes().len() > 1);
+    let killed = kill_with(&mut execd, 1, json!("TERM"));
+    assert_eq!((&killed["status"], &killed["stdout"]), (&json!("completed"), &json!("hi\n")));
+    assert!(marker.exists(), "its trap has run");
+    assert!(execd.session_processes().is_empty(), "answered when all are gone");
+}
+
+#[test]
+fn a_session_of_exec_command_is_reached() {
+    let mut execd = Execd::start();
+    let session = execd.open_until("echo hi; sleep 300", "hi");
+    let result = kill(&mut execd, session);
+    assert!(is_killed(&result), "{result}");
+    assert_eq!((&result["stdout"], &result["sessionId"]), (&json!("hi\n"), &json!(session)));
+    execd.until_no_session_process();
+}
+
+// ---- Other signals ----------------------------------------------------------------------
+
+#[test]
+fn a_signal_has_any_spelling() {
+    let mut execd = Execd::start();
+    for (signal, name) in [
+        (json!("TERM"), "SIGTERM"),
+        (json!("sigint"), "SIGINT"),
+        (json!("SIGUSR1"), "SIGUSR1"),
+        (json!(1), "SIGHUP"),
+        (json!("kill"), "SIGKILL"),
+    ] {
+        let opened = open(&mut execd, "exec sleep 300");
+        let result = kill_with(&mut execd, id_of(&opened), signal);
+        assert_eq!((&result["status"], &result["signal"]), (&json!("failed"), &json!(name)));
+    }
+}
+
+#[test]
+fn one_that_ends_itself_on_a_signal_tells_its_exit_code() {
+    let mut execd = Execd::start();
+    for (code, status) in [(0, "completed"), (9, "failed")] {
+        let command =
+            format!("trap 'echo bye; exit {code}' TERM; echo ready; while :; do sleep 0.02; done");
+        let opened = open_until(&mut execd, &command, "ready");
+        let result = kill_with(&mut execd, id_of(&opened), json!("TERM"));
+        assert_eq!((&result["status"], &result["exitCode"]), (&json!(status), &json!(code)));
+        assert_absent(&result, &["signal"]);
+        assert!(text(&result, "stdout").ends_with("bye\n"), "{result}");
+    }
+}
+
+/// rule: bash-stream.md, The stream family: kill_process: SIGKILL to the whole session; another
+///   signal answers within 2 s
+#[test]
+fn one_that_ignores_a_signal_is_told_running_after_two_seconds_and_lives_on() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, DEAF, "ready");
+    let started = now();
+    let result = kill_with(&mut execd, 1, json!("TERM"));
+    assert!(started.elapsed().as_millis() >= 1_900, "{:?}", started.elapsed());
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+    assert_eq!((&result["status"], &result["stdout"]), (&json!("running"), &json!("ready\n")));
+    // Longer than the grace after which kill_session sends SIGKILL.
+    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 2_500}));
+    assert_eq!(polled["status"], "running");
+    assert!(is_alive(pid_of(&opened)), "no SIGKILL follows by itself");
+    assert!(is_killed(&kill(&mut execd, 1)), "until it is asked for");
+}
+
+#[test]
+fn a_signal_that_ends_nothing_can_be_sent_again_and_again() {
+    let mut execd = Execd::start();
+    let command = "trap 'echo got $((++n)); [ $n -lt 3 ] || exit 7' USR1; echo ready; \
+                   while :; do sleep 0.02; done";
+    open_until(&mut execd, command, "ready");
+    for count in 1..=2 {
+        let result = kill_with(&mut execd, 1, json!("USR1"));
+        assert_eq!(result["status"], "running", "{result}");
+        assert!(text(&result, "stdout").contains(&format!("got {count}\n")), "{result}");
+    }
+    let result = kill_with(&mut execd, 1, json!("USR1"));
+    assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(7)));
+}
+
+#[test]
+fn unknown_signals_and_params_are_refused() {
+    let mut execd = Execd::start();
+    open(&mut execd, "sleep 300");
+    for signal in [json!("FOO"), json!(""), json!(0), json!(65), json!(-1), json!(true)] {
+        execd.refused("kill_process", json!({"sessionId": 1, "signal": signal}), "signal");
+    }
+    let message = execd.refused("kill_process", json!({"sessionId": 1, "signal": "FOO"}), "signal");
+    assert_eq!(message, "unknown signal \"FOO\" (use SIGTERM, SIGINT, SIGKILL, …)");
+    execd.refused("kill_process", json!({}), "sessionId");
+    execd.refused("kill_process", json!({"sessionId": 1, "force": true}), "force");
+    assert_eq!(poll(&mut execd, 1)["status"], "running");
+}
+
+#[test]
+fn an_unknown_id_is_an_error_that_names_it() {
+    let mut execd = Execd::start();
+    let message = execd.failed("kill_process", json!({"sessionId": 9}), "unknown_session");
+    assert_eq!(message, "unknown sessionId: 9");
+}
+
+// ---- Waits while it is killed -----------------------------------------------------------
+
+#[test]
+fn the_call_that_started_it_and_all_polls_get_the_end() {
+    let mut execd = Execd::start();
+    let (request, session) = begin(&mut execd, "sleep 300", json!({}));
+    let poll =
+        execd.start_request("poll_process", json!({"sessionId": session, "maxDrainMs": 60_000}));
+    let unified =
+        execd.start_request("write_stdin", json!({"session_id": session, "yield_time_ms": 50_000}));
+    let killed = kill(&mut execd, session);
+    assert!(is_killed(&killed), "{killed}");
+    assert_eq!(execd.result_of(request), killed);
+    assert_eq!(execd.result_of(poll), killed);
+    let told = execd.result_of(unified);
+    assert_eq!((&told["wait_status"], &told["signal"]), (&json!("completed"), &json!("SIGKILL")));
+}
+
+#[test]
+fn two_kills_at_once_are_both_answered() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, DEAF, "ready");
+    let gentle = execd.start_request("kill_process", json!({"sessionId": 1, "signal": "TERM"}));
+    let kills = [(); 2].map(|()| execd.start_request("kill_process", json!({"sessionId": 1})));
+    for request in kills.into_iter().chain([gentle]) {
+        let result = execd.result_of(request);
+        assert!(is_killed(&result), "{result}");
+    }
+}
+
+#[test]
+fn a_cancelled_kill_answers_and_goes_on_killing() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, DEAF, "ready");
+    let request = execd.start_request("kill_process", json!({"sessionId": 1, "signal": "TERM"}));
+    assert!(execd.cancel(request));
+    assert_eq!(execd.result_of(request)["status"], "running");
+    assert!(is_killed(&kill(&mut execd, 1)));
+}
+
+#[test]
+fn kill_session_and_kill_process_end_the_same() {
+    let mut execd = Execd::start();
+    open(&mut execd, "echo hi; sleep 300");
+    let told = execd.kill(1);
+    assert_eq!((&told["found"], &told["killed"]), (&json!(true), &json!(true)), "{told}");
+    let polled = poll(&mut execd, 1);
+    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGTERM")));
+    assert_eq!(kill(&mut execd, 1), polled);
+}

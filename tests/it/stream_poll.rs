@@ -1,0 +1,614 @@
+//! poll_process: what it drains, how long it waits, killIf, abort, and what it gives of a
+//! process that has ended, however often somebody looks.
+
+use crate::common::data::assert_same;
+use crate::common::*;
+use crate::stream_help::*;
+use serde_json::{Value, json};
+
+/// The fields of a process that goes on.
+const RUNNING: [&str; 9] = [
+    "status",
+    "sessionId",
+    "pid",
+    "startedAt",
+    "stdout",
+    "stderr",
+    "tail",
+    "durationMs",
+    "logPath",
+];
+
+/// Starts a poll that waits for a minute.
+fn waiting(execd: &mut Execd, session: u64) -> u64 {
+    execd.start_request("poll_process", json!({"sessionId": session, "maxDrainMs": 60_000}))
+}
+
+/// Waits until a job has been reaped and everything of it is told.
+fn until_finished(execd: &mut Execd, session: u64) {
+    eventually("it has finished", || {
+        row(execd, session).expect("it is listed")["status"] != "running"
+    });
+}
+
+// ---- What it drains ---------------------------------------------------------------------
+
+#[test]
+fn a_running_process_has_every_field_and_no_other() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "echo out; echo err >&2; sleep 60", "err");
+    let polled = poll(&mut execd, 1);
+    assert_fields(&polled, &RUNNING);
+    assert_eq!(polled["status"], "running");
+    for field in ["sessionId", "pid", "startedAt", "logPath"] {
+        assert_eq!(polled[field], opened[field], "{field}");
+    }
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("out\n"), &json!("err\n")));
+    assert!(number(&polled, "durationMs") < 20_000, "{polled}");
+}
+
+/// rule: bash-stream.md, The stream family: The running form has what came since the last call
+#[test]
+fn each_poll_has_what_came_since_the_last_one() {
+    let mut execd = Execd::start();
+    let command = "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3";
+    let opened = open(&mut execd, command);
+    for word in ["one", "two", "three"] {
+        execd.write(json!({"session_id": 1, "chars": format!("{word}\\n")}));
+        until_printed(&opened, &format!("{word}!\n"));
+        let polled = poll(&mut execd, 1);
+        assert_eq!(polled["stdout"], format!("{word}\n"));
+        assert_eq!(polled["stderr"], format!("{word}!\n"));
+        let again = poll(&mut execd, 1);
+        assert_eq!((&again["stdout"], &again["stderr"]), (&json!(""), &json!("")));
+        assert!(text(&again, "tail").contains(word), "the tail is no drained text: {again}");
+    }
+    execd.write(json!({"session_id": 1, "eof": true}));
+    let over = until_over(&mut execd, 1);
+    assert_fields(&over, &ENDED);
+    assert_eq!((&over["status"], &over["exitCode"]), (&json!("failed"), &json!(3)));
+    assert_eq!(over["stdout"], "one\ntwo\nthree\n", "the whole life");
+    assert_eq!(over["stderr"], "one!\ntwo!\nthree!\n");
+}
+
+#[test]
+fn a_character_in_two_polls_is_whole() {
+    let mut execd = Execd::start();
+    let command = format!("printf 'a\\xe2\\x82'; {}; printf '\\xacb'; read x", until_file("go"));
+    let opened = open(&mut execd, &command);
+    eventually("it is printed", || logged(&opened) == b"a\xe2\x82");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "a");
+    go(&execd, "go");
+    until_printed(&opened, "b");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "€b");
+}
+
+/// What the first poll gives of 1,400,000 characters that nobody polled, which is more than is
+/// held of what no call has told: the last characters, and how many came before them.
+fn flooded(max_chars: usize) {
+    let mut execd = Execd::start();
+    let more = json!({"maxOutputChars": max_chars, "stream": false});
+    let opened = open_with(&mut execd, "seq -w 1 200000; read x", more);
+    until_printed(&opened, "200000\n");
+    let polled = poll(&mut execd, 1);
+    assert_eq!(polled["truncated"], true);
+    let all: String = (1..=200_000).map(|i| format!("{i:06}\n")).collect();
+    let (omitted, last) = all.split_at(all.len() - max_chars);
+    let log = text(&polled, "logPath");
+    let first = format!("[... {} characters omitted; full output: {log}]", omitted.len());
+    let (told, kept) = text(&polled, "stdout").split_once('\n').expect("two lines");
+    assert_eq!(told, first);
+    assert_same("the last characters", kept.as_bytes(), last.as_bytes());
+    assert_eq!(poll(&mut execd, 1)["stdout"], "", "it is drained");
+}
+
+/// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line that
+///   counts what is missing
+#[test]
+fn a_flood_that_nobody_polled_keeps_its_last_characters() {
+    flooded(30_000);
+}
+
+#[test]
+fn a_flood_that_nobody_polled_keeps_as_many_characters_as_may_be_asked_for() {
+    flooded(150_000);
+}
+
+// ---- How long it waits ------------------------------------------------------------------
+
+/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
+///   maxDrainMs for output or exit, 120,000 at most
+#[test]
+fn a_poll_does_not_wait_unless_it_is_told_to() {
+    let mut execd = Execd::start();
+    open(&mut execd, "sleep 60");
+    let nothing = [
+        json!({}),
+        json!({"maxDrainMs": 0}),
+        json!({"maxDrainMs": -5}),
+        json!({"waitMs": 0}),
+        json!({"waitMs": -5, "maxDrainMs": 0}),
+    ];
+    for more in nothing {
+        let request = execd.start_request("poll_process", merged(json!({"sessionId": 1}), more));
+        let next = execd.start_request("list_processes", json!({}));
+        execd.result_of(next);
+        assert_eq!(execd.result_of(request)["status"], "running");
+        assert!(execd.reply_position(request) < execd.reply_position(next), "answered at once");
+    }
+}
+
+/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
+///   maxDrainMs for output or exit, 120,000 at most
+#[test]
+fn a_waiting_poll_answers_as_soon_as_output_comes() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; echo \"got $x\" >&2; sleep 60");
+    let request = waiting(&mut execd, 1);
+    execd.no_reply_yet(request);
+    let started = now();
+    execd.write(json!({"session_id": 1, "chars": "it\\n"}));
+    let polled = execd.result_of(request);
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+    assert_fields(&polled, &RUNNING);
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("got it\n")));
+}
+
+/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
+///   maxDrainMs for output or exit, 120,000 at most
+#[test]
+fn a_waiting_poll_answers_as_soon_as_it_has_ended() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; exit 5");
+    let request = waiting(&mut execd, 1);
+    execd.no_reply_yet(request);
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    let polled = execd.result_of(request);
+    assert_fields(&polled, &ENDED);
+    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(5)));
+}
+
+#[test]
+fn a_waiting_poll_has_at_once_what_is_there() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, "echo hi; sleep 60", "hi");
+    let started = now();
+    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
+    assert_eq!(polled["stdout"], "hi\n");
+}
+
+#[test]
+fn a_poll_of_a_silent_process_answers_when_its_time_is_over() {
+    let mut execd = Execd::start();
+    open(&mut execd, "sleep 60");
+    let started = now();
+    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 400}));
+    assert!(started.elapsed().as_millis() >= 400, "{:?}", started.elapsed());
+    assert_fields(&polled, &RUNNING);
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("")));
+}
+
+/// How long a poll waits that is asked for more than a day.
+fn waits_at_most(field: &str, most_ms: u64) {
+    let Some(clock) = Clock::new() else { return };
+    let mut execd = clock.start(&[], &[]);
+    open(&mut execd, "sleep 600");
+    let params = json!({"sessionId": 1, field: 100_000_000});
+    let request = execd.start_request("poll_process", params);
+    execd.no_reply_yet(request);
+    clock.set_ahead_ms(most_ms - 30_000);
+    execd.no_reply_yet(request);
+    clock.set_ahead_ms(most_ms + 1);
+    execd.ping();
+    assert_eq!(execd.result_of(request)["status"], "running");
+}
+
+/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
+///   maxDrainMs for output or exit, 120,000 at most
+#[test]
+fn a_poll_waits_two_minutes_at_most() {
+    waits_at_most("maxDrainMs", 120_000);
+}
+
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
+#[test]
+fn a_poll_for_the_end_waits_thirty_minutes_at_most() {
+    waits_at_most("waitMs", 1_800_000);
+}
+
+/// A poll ended at the first output, so that a chatty build of five seconds took 42 of them.
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
+#[test]
+fn a_poll_for_the_end_is_one_answer_whatever_output_comes() {
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
+    let command = "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3";
+    let opened = open(&mut execd, command);
+    let request = execd.start_request("poll_process", json!({"sessionId": 1, "waitMs": 60_000}));
+    for word in ["one", "two", "three"] {
+        execd.write(json!({"session_id": 1, "chars": format!("{word}\\n")}));
+        until_printed(&opened, &format!("{word}!\n"));
+        execd.no_reply_yet(request);
+    }
+    execd.write(json!({"session_id": 1, "eof": true}));
+    let polled = execd.result_of(request);
+    assert_fields(&polled, &ENDED);
+    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(3)));
+    assert_eq!(polled["stdout"], "one\ntwo\nthree\n");
+}
+
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
+#[test]
+fn a_poll_for_the_end_of_what_goes_on_has_what_came_meanwhile() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, "echo hi; sleep 60", "hi");
+    let started = now();
+    let polled = poll_with(&mut execd, 1, json!({"waitMs": 400}));
+    assert!(started.elapsed().as_millis() >= 400, "{:?}", started.elapsed());
+    assert_fields(&polled, &RUNNING);
+    assert_eq!(polled["stdout"], "hi\n");
+}
+
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
+#[test]
+fn a_cancelled_poll_for_the_end_answers_running_with_what_came() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, "echo hi; sleep 60", "hi");
+    let request = execd.start_request("poll_process", json!({"sessionId": 1, "waitMs": 60_000}));
+    execd.no_reply_yet(request);
+    assert!(execd.cancel(request));
+    let polled = execd.result_of(request);
+    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("hi\n")));
+}
+
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
+#[test]
+fn of_two_waits_the_one_that_is_over_first_counts() {
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
+    open(&mut execd, "read x; echo it; read x; exit 4");
+    for more in [
+        json!({"waitMs": 300, "maxDrainMs": 60_000}),
+        json!({"waitMs": 600_000, "maxDrainMs": 300}),
+    ] {
+        let started = now();
+        assert_eq!(poll_with(&mut execd, 1, more)["stdout"], "");
+        let elapsed = started.elapsed();
+        assert!(elapsed.as_millis() >= 300 && elapsed < AT_ONCE, "{elapsed:?}");
+    }
+    let both = json!({"sessionId": 1, "waitMs": 600_000, "maxDrainMs": 60_000});
+    let request = execd.start_request("poll_process", both);
+    execd.no_reply_yet(request);
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    assert_eq!(execd.result_of(request)["stdout"], "it\n", "output comes before the end");
+    // What is 0 says nothing about the wait.
+    let zero = json!({"sessionId": 1, "waitMs": 600_000, "maxDrainMs": 0});
+    let request = execd.start_request("poll_process", zero);
+    execd.no_reply_yet(request);
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    assert_eq!(execd.result_of(request)["exitCode"], 4);
+}
+
+/// rule: protocol.md, Several clients, cancel in the families: bash_stream and poll_process answer
+///   a cancel as their document says
+/// rule: bash-stream.md, The stream family: cancel: bash_stream and poll_process answer running
+#[test]
+fn a_cancelled_poll_answers_running() {
+    let mut execd = Execd::start();
+    open(&mut execd, "read x; echo late; read x");
+    let request = waiting(&mut execd, 1);
+    execd.no_reply_yet(request);
+    assert!(execd.cancel(request));
+    let polled = execd.result_of(request);
+    assert_fields(&polled, &RUNNING);
+    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("")));
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
+    assert_eq!(polled["stdout"], "late\n", "nothing is lost");
+}
+
+#[test]
+fn an_end_answers_all_polls_and_the_call_that_started_it_alike() {
+    let mut execd = Execd::start();
+    let (request, session) = begin(&mut execd, "read x; echo bye; exit 2", json!({}));
+    let polls = [waiting(&mut execd, session), waiting(&mut execd, session)];
+    execd.no_reply_yet(polls[1]);
+    // The end and the output come together: a poll may be answered by the output.
+    execd.write(json!({"session_id": session, "chars": "\\n"}));
+    let last = execd.result_of(request);
+    assert_eq!((&last["exitCode"], &last["stdout"]), (&json!(2), &json!("bye\n")));
+    for poll in polls {
+        let polled = execd.result_of(poll);
+        assert!(polled["status"] == "running" || polled == last, "{polled}");
+    }
+    assert_eq!(poll(&mut execd, session), last);
+}
+
+// ---- killIf -----------------------------------------------------------------------------
+
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
+#[test]
+fn kill_if_always_ends_the_whole_session() {
+    let mut execd = Execd::start();
+    let command = "set -m; trap '' TERM; sleep 300 & sleep 300 | cat & echo ready; sleep 300";
+    open_until(&mut execd, command, "ready");
+    let polled = poll_with(&mut execd, 1, json!({"killIf": "always"}));
+    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
+    assert_eq!((&polled["stdout"], &polled["aggregated"]), (&json!("ready\n"), &json!("ready\n")));
+    assert_absent(&polled, &["exitCode", "timedOut"]);
+    assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
+}
+
+/// It went by the time since the start: the window of bash_stream was over nearly always by the
+/// first poll, so a poll that was to wait for a minute killed at once.
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
+#[test]
+fn kill_if_timeout_spares_what_ends_while_the_poll_waits() {
+    let mut execd = Execd::start();
+    let opened =
+        execd.result("bash_stream", json!({"command": "read x; exit 5", "yieldMs": 1_000}));
+    assert_eq!(opened["status"], "running");
+    for wait in ["waitMs", "maxDrainMs"] {
+        let params = json!({"sessionId": 1, "killIf": "timeout", wait: 60_000});
+        let request = execd.start_request("poll_process", params);
+        execd.no_reply_yet(request);
+        assert!(execd.cancel(request), "{wait}");
+        assert_eq!(execd.result_of(request)["status"], "running", "a cancelled poll kills nobody");
+    }
+    let params = json!({"sessionId": 1, "killIf": "timeout", "waitMs": 60_000});
+    let request = execd.start_request("poll_process", params);
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    let polled = execd.result_of(request);
+    assert_fields(&polled, &ENDED);
+    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(5)));
+}
+
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
+#[test]
+fn kill_if_timeout_ends_what_has_not_ended_when_the_polls_wait_is_over() {
+    for wait in ["waitMs", "maxDrainMs"] {
+        let mut execd = Execd::start();
+        let command = "while :; do echo x; sleep 0.02; done";
+        open_with(&mut execd, command, json!({"timeoutMs": 1_000_000}));
+        let started = now();
+        let polled = poll_with(&mut execd, 1, json!({"killIf": "timeout", wait: 400}));
+        assert!(started.elapsed().as_millis() >= 400, "{:?}: output is no end", started.elapsed());
+        assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
+        assert_absent(&polled, &["exitCode", "timedOut"]);
+        assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
+    }
+}
+
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
+#[test]
+fn kill_if_timeout_without_a_wait_ends_what_runs() {
+    let mut execd = Execd::start();
+    open_with(&mut execd, "sleep 300", json!({"timeoutMs": 1_000_000}));
+    let polled = poll_with(&mut execd, 1, json!({"killIf": "timeout"}));
+    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
+    assert_absent(&polled, &["timedOut"]);
+}
+
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
+#[test]
+fn kill_if_timeout_spares_what_an_ended_command_left_behind() {
+    let mut execd = Execd::start();
+    let result = run(&mut execd, "sleep 300 & echo $!");
+    let left = text(&result, "stdout").trim().parse().expect("a pid");
+    for more in [json!({}), json!({"waitMs": 60_000}), json!({"maxDrainMs": 60_000})] {
+        let polled = poll_with(&mut execd, 1, merged(more, json!({"killIf": "timeout"})));
+        assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("completed"), &json!(0)));
+        assert!(is_alive(left), "the command has ended in time");
+    }
+    poll_with(&mut execd, 1, json!({"killIf": "always"}));
+    assert!(!is_alive(left), "gone when the answer comes");
+}
+
+#[test]
+fn kill_if_of_what_has_ended_changes_nothing() {
+    let mut execd = Execd::start();
+    let result = run(&mut execd, "echo hi");
+    for kill_if in ["always", "timeout"] {
+        assert_eq!(poll_with(&mut execd, 1, json!({"killIf": kill_if})), result);
+    }
+}
+
+/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
+#[test]
+fn kill_if_always_ends_what_a_finished_job_left_behind() {
+    let mut execd = Execd::start();
+    let result = run(&mut execd, "sleep 300 >/dev/null 2>&1 & echo $!");
+    let left = text(&result, "stdout").trim().parse().expect("a pid");
+    assert_eq!(poll_with(&mut execd, 1, json!({"killIf": "timeout"})), result);
+    assert!(is_alive(left), "its time is not over");
+    assert_eq!(poll_with(&mut execd, 1, json!({"killIf": "always"})), result);
+    assert!(!is_alive(left), "gone when the answer comes");
+}
+
+// ---- What has ended ---------------------------------------------------------------------
+
+/// rule: bash-stream.md, The stream family: A finished process polled again: the same answer
+#[test]
+fn a_finished_job_polled_ten_times_gives_the_same() {
+    let mut execd = Execd::start();
+    let commands = ["echo out; echo err >&2; exit 3", "seq 1 20000", "kill -9 $$", "printf 'ä€😀'"];
+    for command in commands {
+        let result = run(&mut execd, command);
+        let session = id_of(&result);
+        for more in [json!({}), json!({"maxDrainMs": 60_000}), json!({"killIf": "always"})] {
+            for _ in 0..10 {
+                assert_eq!(poll_with(&mut execd, session, more.clone()), result);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_ended_between_two_polls_has_all_of_its_output() {
+    let mut execd = Execd::start();
+    let opened = open_until(&mut execd, "echo first; read x; echo last; exit 1", "first");
+    assert_eq!(poll(&mut execd, 1)["stdout"], "first\n");
+    execd.write(json!({"session_id": 1, "chars": "\\n"}));
+    until_printed(&opened, "last");
+    until_finished(&mut execd, 1);
+    let polls = [(); 10].map(|()| poll(&mut execd, 1));
+    assert_eq!((&polls[0]["stdout"], &polls[0]["exitCode"]), (&json!("first\nlast\n"), &json!(1)));
+    assert!(polls.iter().all(|polled| *polled == polls[0]));
+}
+
+#[test]
+fn a_bounded_text_of_a_finished_job_stays_the_same() {
+    let mut execd = Execd::start();
+    let command = "seq -w 1 100000; seq -w 1 100000 >&2";
+    for max_chars in [100, 30_000, 150_000] {
+        let result = run_with(&mut execd, command, json!({"maxOutputChars": max_chars}));
+        assert_eq!(result["truncated"], true);
+        let result = without_drops(result);
+        for _ in 0..3 {
+            assert_eq!(poll(&mut execd, id_of(&result)), result);
+        }
+    }
+}
+
+/// Dropped chunks are the first call's and none of the process's.
+fn without_drops(mut result: Value) -> Value {
+    result.as_object_mut().expect("an object").remove("droppedBytes");
+    result
+}
+
+/// rule: bash-stream.md, The stream family: What comes later still is told by later polls and
+///   pages, with `late: true`
+#[test]
+fn a_job_whose_background_holds_on_gives_the_same_before_and_after_and_what_came_later() {
+    let mut execd = Execd::start();
+    let command = format!("({}; echo late) & echo hi; exit 4", until_file("go"));
+    let result = run(&mut execd, &command);
+    let told = |result: &Value| {
+        ["status", "exitCode", "stderr", "durationMs"].map(|field| result[field].clone())
+    };
+    let texts = |result: &Value| ["stdout", "aggregated"].map(|field| result[field].clone());
+    let before = poll(&mut execd, 1);
+    assert_eq!((told(&before), texts(&before)), (told(&result), texts(&result)));
+    go(&execd, "go");
+    execd.until_no_session_process();
+    execd.notification("session_exited", |_| true);
+    for _ in 0..3 {
+        let polled = poll(&mut execd, 1);
+        assert_eq!(told(&polled), told(&result));
+        assert_eq!(
+            (texts(&polled), &polled["late"]),
+            (["hi\nlate\n"; 2].map(Value::from), &json!(true))
+        );
+        assert_absent(&polled, &["backgroundPids"]);
+    }
+}
+
+// ---- Refusals ---------------------------------------------------------------------------
+
+#[test]
+fn an_unknown_id_is_an_error_that_names_it() {
+    let mut execd = Execd::start();
+    let message = execd.failed("poll_process", json!({"sessionId": 9}), "unknown_session");
+    assert_eq!(message, "unknown sessionId: 9");
+    execd.failed("poll_process", json!({"sessionId": -1}), "unknown_session");
+}
+
+#[test]
+fn wrong_params_are_refused_by_name() {
+    let mut execd = Execd::start();
+    for (params, param) in [
+        (json!({}), "sessionId"),
+        (json!({"sessionId": "1"}), "sessionId"),
+        (json!({"session": 1}), "session"),
+        (json!({"sessionId": 1, "killIf": "never"}), "killIf"),
+        (json!({"sessionId": 1, "killIf": true}), "killIf"),
+        (json!({"sessionId": 1, "maxDrainMs": "1"}), "maxDrainMs"),
+        (json!({"sessionId": 1, "waitMs": "1"}), "waitMs"),
+        (json!({"sessionId": 1, "waitMs": 0.5}), "waitMs"),
+        (json!({"sessionId": 1, "wait_s": 1}), "wait_s"),
+        (json!({"sessionId": 1, "yieldMs": 1}), "yieldMs"),
+    ] {
+        execd.refused("poll_process", params, param);
+    }
+}
+
+// ---- until and stop ---------------------------------------------------------------------
+
+/// rule: bash-stream.md, The stream family: `until` and `stop` end a wait where output alone does
+///   not; fields are spelt in camelCase
+#[test]
+fn a_poll_ends_with_the_text_that_it_waits_for_and_not_with_other_output() {
+    let mut execd = Execd::start();
+    let command =
+        format!("echo first; {}; echo noise; echo port 80 open >&2; read x", until_file("go"),);
+    let opened = open_until(&mut execd, &command, "first");
+    let session = id_of(&opened);
+    let params = json!({
+        "sessionId": session, "maxDrainMs": 60_000, "until": {"regex": "port (\\d+)"},
+    });
+    let request = execd.start_request("poll_process", params);
+    execd.no_reply_yet(request);
+    go(&execd, "go");
+    let answer = execd.result_of(request);
+    let wait = &answer["wait"];
+    assert_eq!((&answer["status"], &wait["outcome"]), (&json!("running"), &json!("matched")));
+    assert_eq!((&wait["sessionId"], &wait["captures"]), (&json!(session), &json!(["80"])));
+    assert_eq!((&wait["presentAtEntry"], &wait["sawNewOutput"]), (&json!(false), &json!(true)));
+    assert_eq!(wait["effectiveTimeoutMs"], 60_000);
+    assert!(answer["state"].is_string(), "{answer}");
+    assert!(row(&mut execd, session).is_some_and(|row| row["state"].is_string()));
+    assert_eq!(answer["stdout"], "first\nnoise\n");
+    assert_eq!(answer["stderr"], "port 80 open\n");
+
+    // What was told counts no more; a failure that comes ends a wait as such.
+    let gone = json!({"waitMs": 1, "until": {"text": ["first", "port"]}});
+    assert_eq!(poll_with(&mut execd, session, gone)["wait"]["outcome"], "deadline");
+    execd.refused(
+        "poll_process",
+        json!({"sessionId": session, "until": {"idle": 5}}),
+        "until.idle",
+    );
+    let idle = json!({"until": {"idleMs": 50}, "waitMs": 60_000, "onImpossible": "wait"});
+    assert_eq!(poll_with(&mut execd, session, idle)["wait"]["by"], "idle_ms");
+}
+
+/// rule: bash-stream.md, The stream family: `until` and `stop` end a wait where output alone does
+///   not; fields are spelt in camelCase
+#[test]
+fn the_first_call_ends_with_what_it_waits_for_and_takes_nothing() {
+    let mut execd = Execd::start();
+    let params = json!({
+        "command": "echo out; echo failed >&2; read x", "stream": false, "yieldMs": 60_000,
+        "until": {"text": "ready"}, "stop": {"text": "failed"},
+    });
+    let answer = execd.result("bash_stream", params);
+    assert_eq!(
+        (&answer["status"], &answer["wait"]["outcome"]),
+        (&json!("running"), &json!("stopped"))
+    );
+    let polled = poll(&mut execd, id_of(&answer));
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("out\n"), &json!("failed\n")));
+}
+
+/// rule: bash-stream.md, The stream family: A text in the output of a process that has ended is
+///   matched, and the same answer tells the end
+#[test]
+fn what_has_ended_is_matched_by_what_its_polls_tell() {
+    let mut execd = Execd::start();
+    let params = json!({
+        "command": "echo ready; exit 3", "stream": false, "yieldMs": 60_000,
+        "until": {"text": "ready"}, "onImpossible": "wait",
+    });
+    let answer = execd.result("bash_stream", params);
+    assert_eq!(answer["wait"]["outcome"], "matched");
+    let over = until_over(&mut execd, id_of(&answer));
+    assert_eq!(over["exitCode"], 3);
+    for (text, outcome) in [("ready", "matched"), ("else", "exited")] {
+        let polled = poll_with(&mut execd, id_of(&answer), json!({"until": {"text": text}}));
+        assert_eq!((&polled["exitCode"], &polled["wait"]["outcome"]), (&json!(3), &json!(outcome)));
+    }
+}

@@ -1,0 +1,345 @@
+//! list_processes and the memory of what has ended: rows, their order, how many are remembered
+//! and for how long, and what the two families know of each other's sessions.
+
+use crate::common::*;
+use crate::stream_help::*;
+use serde_json::{Value, json};
+
+/// How many finished processes are remembered.
+const REMEMBERED: usize = 256;
+/// Fields of each row.
+const ROW: [&str; 10] = [
+    "sessionId",
+    "command",
+    "cwd",
+    "pid",
+    "status",
+    "startedAt",
+    "durationMs",
+    "outputBytes",
+    "stdinMode",
+    "stdinOpen",
+];
+
+fn row_and<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    ROW.iter().chain(more).copied().collect()
+}
+
+/// Waits until session_exited has told of this session: all of it has ended.
+fn until_exited(execd: &mut Execd, session: u64) {
+    execd.notification("session_exited", |exit| exit["session_id"] == session);
+}
+
+// ---- Rows -------------------------------------------------------------------------------
+
+#[test]
+fn nothing_is_an_empty_list() {
+    let mut execd = Execd::start();
+    assert!(rows(&mut execd).is_empty());
+    execd.refused("list_processes", json!({"peek": true}), "peek");
+}
+
+/// rule: bash-stream.md, The stream family: list_processes: every field; running first, then
+///   recent, newest first
+#[test]
+fn a_running_process_has_every_field_of_a_row() {
+    let mut execd = Execd::start();
+    let opened = open_with(&mut execd, "printf 'äb'; read x", json!({"name": "mine"}));
+    until_printed(&opened, "äb");
+    eventually("its output is read", || row(&mut execd, 1).expect("a row")["outputBytes"] == 3);
+    let row = row(&mut execd, 1).expect("a row");
+    assert_fields(&row, &row_and(&["name", "logPath"]));
+    for (field, value) in [
+        ("sessionId", json!(1)),
+        ("name", json!("mine")),
+        ("command", json!("printf 'äb'; read x")),
+        ("cwd", json!(shown(&execd.workdir()))),
+        ("pid", opened["pid"].clone()),
+        ("status", json!("running")),
+        ("startedAt", opened["startedAt"].clone()),
+        ("stdinMode", json!("pipe")),
+        ("stdinOpen", json!(true)),
+        ("logPath", opened["logPath"].clone()),
+    ] {
+        assert_eq!(row[field], value, "{field}");
+    }
+}
+
+/// rule: bash-stream.md, The stream family: list_processes: every field; running first, then
+///   recent, newest first
+#[test]
+fn what_has_ended_tells_how_and_when() {
+    let mut execd = Execd::start();
+    let ended = run(&mut execd, "echo 1234; sleep 0.2; exit 3");
+    let completed = run(&mut execd, "true");
+    let killed = run(&mut execd, "kill -9 $$");
+    let found = row(&mut execd, 1).expect("a row");
+    assert_fields(&found, &row_and(&["exitCode", "endedAt", "logPath"]));
+    assert_eq!((&found["status"], &found["exitCode"]), (&json!("failed"), &json!(3)));
+    assert_eq!(found["durationMs"], ended["durationMs"]);
+    assert_eq!((&found["outputBytes"], &found["stdinOpen"]), (&json!(5), &json!(false)));
+    assert_utc_stamp(&found["endedAt"]);
+    assert!(text(&found, "endedAt") > text(&found, "startedAt"), "{found}");
+    let found = row(&mut execd, id_of(&completed)).expect("a row");
+    assert_eq!((&found["status"], &found["exitCode"]), (&json!("completed"), &json!(0)));
+    let found = row(&mut execd, id_of(&killed)).expect("a row");
+    assert_fields(&found, &row_and(&["signal", "killedBy", "endedAt", "logPath"]));
+    assert_eq!((&found["status"], &found["signal"]), (&json!("failed"), &json!("SIGKILL")));
+}
+
+#[test]
+fn a_closed_stdin_is_told() {
+    let mut execd = Execd::start();
+    open(&mut execd, "cat; sleep 60");
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "x", "eof": true}));
+    eventually("it is closed", || row(&mut execd, 1).expect("a row")["stdinOpen"] == false);
+}
+
+#[test]
+fn a_terminal_is_told() {
+    let mut execd = Execd::start();
+    open_with(&mut execd, "read x", json!({"stdinMode": "pty"}));
+    assert_eq!(row(&mut execd, 1).expect("a row")["stdinMode"], "pty");
+}
+
+#[test]
+fn a_list_takes_nothing_away() {
+    let mut execd = Execd::start();
+    open_until(&mut execd, "echo hi; sleep 60", "hi");
+    run(&mut execd, "true");
+    for _ in 0..3 {
+        assert_eq!(listed_ids(&mut execd), [1, 2]);
+    }
+    assert_eq!(poll(&mut execd, 1)["stdout"], "hi\n");
+}
+
+/// rule: bash-stream.md, The stream family: list_processes: every field; running first, then
+///   recent, newest first
+#[test]
+fn what_runs_comes_first_and_then_what_has_ended_the_newest_first() {
+    let mut execd = Execd::start();
+    // Started in the order of their ids; they end as they are told to.
+    let ids = [(); 6].map(|()| id_of(&open(&mut execd, "read x")));
+    for (index, ended) in [3, 1, 5, 2].into_iter().enumerate() {
+        execd.result("write_stdin", json!({"sessionId": ids[ended], "data": "\n"}));
+        until_exited(&mut execd, ids[ended]);
+        let list = listed_ids(&mut execd);
+        assert_eq!(list[5 - index], ids[ended], "the first that ended is the last of all");
+    }
+    // Two still run, the one that started last before the other; then the last that ended.
+    assert_eq!(listed_ids(&mut execd), [4, 0, 2, 5, 1, 3].map(|place| ids[place]));
+}
+
+#[test]
+fn a_job_whose_background_goes_on_has_ended() {
+    let mut execd = Execd::start();
+    run(&mut execd, "sleep 300 & exit 2");
+    open(&mut execd, "sleep 300");
+    assert_eq!(listed_ids(&mut execd), [2, 1]);
+    let row = row(&mut execd, 1).expect("a row");
+    assert_eq!((&row["status"], &row["exitCode"]), (&json!("failed"), &json!(2)));
+    assert_utc_stamp(&row["endedAt"]);
+}
+
+// ---- How long, and how many -------------------------------------------------------------
+
+/// Polls a session that is remembered until the time to live is over, and not a moment longer.
+fn lives(args: &[&str], envs: &[(&str, &str)], ttl_ms: u64) {
+    let Some(clock) = Clock::new() else { return };
+    let mut execd = clock.start(args, envs);
+    let result = run(&mut execd, "echo kept");
+    clock.set_ahead_ms(ttl_ms - 20_000);
+    assert_eq!(poll(&mut execd, 1), result, "{args:?} {envs:?}");
+    assert_eq!(listed_ids(&mut execd), [1], "{args:?} {envs:?}");
+    assert_eq!(page(&mut execd, 1, json!({}))["text"], "kept\n");
+    clock.set_ahead_ms(ttl_ms + 1);
+    assert_eq!(listed_ids(&mut execd), [0; 0], "{args:?} {envs:?}");
+    execd.failed("poll_process", json!({"sessionId": 1}), "unknown_session");
+    execd.failed("get_process_log", json!({"sessionId": 1}), "unknown_session");
+    execd.failed("kill_process", json!({"sessionId": 1}), "unknown_session");
+    assert_eq!(logged(&result), b"kept\n", "the log stays");
+}
+
+/// rule: bash-stream.md, The stream family: TTL, clamped; at most 256, oldest dropped first
+#[test]
+fn what_has_ended_is_remembered_for_half_an_hour() {
+    lives(&[], &[], 1_800_000);
+}
+
+/// rule: bash-stream.md, The stream family: TTL, clamped; at most 256, oldest dropped first
+#[test]
+fn the_time_to_live_can_be_set_within_bounds() {
+    let flag = "--bash-job-ttl-ms";
+    let variable = "PI_BASH_JOB_TTL_MS";
+    lives(&[], &[(variable, "100000")], 100_000);
+    lives(&[], &[(variable, "59999")], 60_000);
+    lives(&[], &[(variable, "99999999999")], 10_800_000);
+    lives(&[flag, "1"], &[], 60_000);
+    lives(&[flag, "99999999"], &[], 10_800_000);
+    lives(&[flag, "200000"], &[(variable, "100000")], 200_000);
+    for invalid in ["", "abc", "-1", "0", "60s"] {
+        lives(&[], &[(variable, invalid)], 1_800_000);
+    }
+}
+
+#[test]
+fn time_to_live_counts_from_the_end() {
+    let Some(clock) = Clock::new() else { return };
+    // The program waits for input that a later call gives.
+    let flags = ["--bash-job-ttl-ms", "60000", "--on-impossible", "wait"];
+    let mut execd = clock.start(&flags, &[]);
+    open(&mut execd, "read x");
+    clock.set_ahead_ms(300_000);
+    assert_eq!(listed_ids(&mut execd), [1], "what runs is not forgotten");
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    until_exited(&mut execd, 1);
+    assert_eq!(poll(&mut execd, 1)["status"], "completed");
+    clock.set_ahead_ms(340_000);
+    assert_eq!(listed_ids(&mut execd), [1]);
+    clock.set_ahead_ms(361_000);
+    assert_eq!(listed_ids(&mut execd), [0; 0]);
+}
+
+/// Runs so many short jobs, a few at a time.
+fn run_many(execd: &mut Execd, command: &str, count: usize, more: &Value) {
+    for first in (0..count).step_by(32) {
+        let params = merged(json!({"command": command, "stream": false}), more.clone());
+        let start = |execd: &mut Execd| execd.start_request("bash_stream", params.clone());
+        let requests: Vec<u64> = (first..count.min(first + 32)).map(|_| start(execd)).collect();
+        for request in requests {
+            assert_ne!(execd.result_of(request)["status"], "running");
+        }
+    }
+}
+
+/// rule: bash-stream.md, The stream family: TTL, clamped; at most 256, oldest dropped first
+#[test]
+fn the_257th_that_ended_makes_the_first_that_ended_be_forgotten() {
+    let mut execd = Execd::start();
+    // It starts first and ends last: it is not the one that goes.
+    open(&mut execd, "read x");
+    run(&mut execd, "echo oldest");
+    run(&mut execd, "echo second");
+    run_many(&mut execd, "true", REMEMBERED - 2, &json!({}));
+    assert_eq!(rows(&mut execd).len(), REMEMBERED + 1, "they and the one that runs");
+    assert_eq!(poll(&mut execd, 2)["stdout"], "oldest\n");
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    until_exited(&mut execd, 1);
+    let list = listed_ids(&mut execd);
+    assert_eq!((list.len(), list[0]), (REMEMBERED, 1), "the newest");
+    assert_eq!(list[REMEMBERED - 1], 3, "the oldest that is left");
+    execd.failed("poll_process", json!({"sessionId": 2}), "unknown_session");
+    assert_eq!(poll(&mut execd, 3)["stdout"], "second\n");
+}
+
+/// A busy hour once kept the last 256 whatever was set, and nothing said that others had been
+/// there.
+/// rule: bash-stream.md, The stream family: How long and how many are remembered can be set, and
+///   list_processes says how many are forgotten
+#[test]
+fn how_many_are_remembered_can_be_set_and_those_that_went_are_counted() {
+    let (flag, variable) = ("--bash-jobs-kept", "PI_BASH_JOBS_KEPT");
+    let told = |execd: &mut Execd| {
+        let list = execd.result("list_processes", json!({}));
+        ["forgotten", "keptMax", "keptMs"].map(|field| list[field].clone())
+    };
+    for (args, envs, most) in [
+        (vec![], vec![(variable, "3")], 3),
+        (vec![flag, "2"], vec![(variable, "3")], 2),
+        (vec![flag, "1"], vec![(variable, "3")], 1),
+    ] {
+        let mut execd = Execd::with(&args, &envs);
+        run_many(&mut execd, "true", most, &json!({}));
+        assert_eq!(told(&mut execd), [(); 3].map(|()| Value::Null), "nothing was forgotten");
+        run_many(&mut execd, "true", 4, &json!({}));
+        assert_eq!(rows(&mut execd).len(), most, "{args:?} {envs:?}");
+        assert_eq!(told(&mut execd), [json!(4), json!(most), json!(1_800_000)]);
+    }
+    let Some(clock) = Clock::new() else { return };
+    let mut execd = clock.start(&["--bash-job-ttl-ms", "60000"], &[]);
+    run(&mut execd, "true");
+    clock.set_ahead_ms(60_001);
+    assert_eq!(listed_ids(&mut execd), [0; 0]);
+    assert_eq!(told(&mut execd), [json!(1), json!(256), json!(60_000)]);
+}
+
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
+#[test]
+fn what_has_ended_takes_little_memory() {
+    const JOBS: usize = 96;
+    let mut execd = Execd::start();
+    // As much of each stream as is kept of it, and more than that.
+    let command = "yes 12345678 | head -c 130000; yes 12345678 | head -c 130000 >&2";
+    // What jobs take while they run is not what is remembered of them.
+    run_many(&mut execd, command, 64, &json!({}));
+    let before_kib = execd.rss_kib();
+    run_many(&mut execd, command, JOBS, &json!({}));
+    assert_eq!(rows(&mut execd).len(), 64 + JOBS, "all of them are remembered");
+    let grown_kib = execd.rss_kib().saturating_sub(before_kib);
+    // Three texts at the default cap, which later polls give again, in 64 KiB (architecture.md);
+    // some more is what the replies left behind.
+    let most_kib = JOBS as u64 * 64 + 6 * 1024;
+    assert!(grown_kib <= most_kib, "{grown_kib} KiB for {JOBS} jobs");
+}
+
+/// 64 MiB of texts are remembered; above that jobs were once forgotten long before the 257th.
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
+#[test]
+fn large_texts_are_cut_and_no_job_is_forgotten_for_them() {
+    const JOBS: usize = 160;
+    let mut execd = Execd::start();
+    let command = "yes \u{1f600}\u{1f600}\u{1f600} | head -c 598000; echo the end >&2";
+    // Without an id: nobody has to read a hundred megabytes.
+    let params = json!({"command": command, "stream": false, "maxOutputChars": 150_000});
+    for batch in 1..=JOBS / 32 {
+        for _ in 0..32 {
+            let request = json!({"method": "bash_stream", "params": params});
+            execd.send_raw(format!("{request}\n").as_bytes());
+        }
+        eventually("a batch has ended", || {
+            let ended = |rows: Vec<Value>| rows.iter().all(|row| row["status"] == "completed");
+            listed_ids(&mut execd).len() == 32 * batch && ended(rows(&mut execd))
+        });
+    }
+    let rss_kib = execd.rss_kib();
+    assert!(rss_kib < (64 + 32) * 1024, "{rss_kib} KiB");
+    let lengths: Vec<usize> = [1, 2, JOBS as u64 - 1, JOBS as u64]
+        .into_iter()
+        .map(|id| {
+            let polled = poll(&mut execd, id);
+            assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("completed"), &json!(0)));
+            assert_eq!(
+                (text(&polled, "stderr"), &polled["truncated"]),
+                ("the end\n", &json!(true))
+            );
+            let (first, shown) = text(&polled, "stdout").split_once('\n').expect("a first line");
+            let omitted = 598_000 / 13 * 4 - shown.chars().count();
+            let wanted = format!("[... {omitted} characters omitted; full output: ");
+            assert!(first.starts_with(&wanted), "{first} instead of {wanted}");
+            assert_eq!(poll(&mut execd, id), polled, "from then on it stays");
+            shown.chars().count()
+        })
+        .collect();
+    assert!(lengths[0] <= 2_000, "the oldest is cut: {}", lengths[0]);
+    assert!(lengths[1] <= 2_000 && lengths[2] > 100_000, "the oldest first: {lengths:?}");
+    assert!(lengths[3] > 100_000, "the newest is whole: {}", lengths[3]);
+}
+
+/// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
+#[test]
+fn a_running_job_takes_no_more_memory_than_any_session() {
+    const JOBS: u64 = 32;
+    let mut execd = Execd::start();
+    let command = "yes 123456789 | head -c 3000000; yes 123456789 | head -c 3000000 >&2; read x";
+    let more = json!({"stream": false, "maxOutputChars": 150_000});
+    for _ in 0..JOBS {
+        open_with(&mut execd, command, more.clone());
+    }
+    eventually("all of it is read", || {
+        rows(&mut execd).iter().all(|row| number(row, "outputBytes") == 6_000_000)
+    });
+    // architecture.md: 4 MiB, 2.3 MiB a session, 20 MiB for a client.
+    let most_kib = (4 + 20) * 1024 + JOBS * 2_355;
+    let peak_kib = execd.peak_rss_kib();
+    assert!(peak_kib < most_kib, "{peak_kib} KiB of {most_kib}");
+}
