@@ -138,9 +138,9 @@ bench:
 bench-quick:
 	cargo bench --locked -- --quick
 
-# Tests that take minutes and gibibytes, each of which has a smaller form in `make test`. A million
-# histories of a log are lived through by optimised code, in a directory without a disk where there
-# is one. Fifty runs of each program take longer than nextest gives a test.
+# Tests that take minutes and gibibytes, and those that need Slurm, engines for containers, or cut
+# connections of ssh. A million histories of a log are lived through by optimised code, in a directory
+# without a disk where there is one. Fifty runs of each program take longer than nextest gives a test.
 test-large: build $(NPM_DONE)
 	TMPDIR=$(firstword $(wildcard /dev/shm) $(TMPDIR) /tmp) cargo nextest run --locked \
 		--cargo-profile large --run-ignored only -E 'test(/^log_ranges::/)'

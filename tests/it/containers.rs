@@ -422,18 +422,21 @@ fn leaves_nothing(engine: Engine) {
 /// rule: machines.md, Containers: `podman exec -i`: commands, logs, keys and floods are the
 ///   container's; at the end of stdin all of it ends
 #[test]
+#[ignore = "needs engines for containers; make test-large"]
 fn podman_carries_a_client() {
     carries_a_client(Podman);
 }
 
 /// rule: machines.md, Containers: `docker exec -i`: the same
 #[test]
+#[ignore = "needs engines for containers; make test-large"]
 fn docker_carries_a_client() {
     carries_a_client(Docker);
 }
 
 /// rule: machines.md, Containers: `systemd-nspawn --pipe`: the same
 #[test]
+#[ignore = "needs engines for containers; make test-large"]
 fn nspawn_carries_a_client() {
     carries_a_client(Nspawn);
 }
@@ -441,6 +444,7 @@ fn nspawn_carries_a_client() {
 /// rule: machines.md, Containers: A client that is killed or stands still ends execd and all that
 ///   it runs within the lease; a container that is stopped leaves nothing
 #[test]
+#[ignore = "needs engines for containers; make test-large"]
 fn podman_leaves_nothing() {
     leaves_nothing(Podman);
 }
@@ -448,6 +452,7 @@ fn podman_leaves_nothing() {
 /// rule: machines.md, Containers: A client that is killed or stands still ends execd and all that
 ///   it runs within the lease; a container that is stopped leaves nothing
 #[test]
+#[ignore = "needs engines for containers; make test-large"]
 fn docker_leaves_nothing() {
     leaves_nothing(Docker);
 }
@@ -455,6 +460,7 @@ fn docker_leaves_nothing() {
 /// rule: machines.md, Containers: A client that is killed or stands still ends execd and all that
 ///   it runs within the lease; a container that is stopped leaves nothing
 #[test]
+#[ignore = "needs engines for containers; make test-large"]
 fn nspawn_leaves_nothing() {
     leaves_nothing(Nspawn);
 }

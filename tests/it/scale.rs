@@ -57,6 +57,7 @@ fn parallel_runs_all_tasks() {
 /// rule: scale.md, GNU parallel: Started once more it goes on
 /// rule: scale.md, One task: What was killed between its last try and its result is not run again
 #[test]
+#[ignore = "runs many pis; make test-large"]
 fn parallel_goes_on_where_it_was_ended() {
     if missing("parallel") || missing("jq") {
         return;
@@ -91,6 +92,7 @@ fn parallel_goes_on_where_it_was_ended() {
 
 /// rule: scale.md, GNU parallel: SIGHUP lets what runs come to its end and starts nothing more
 #[test]
+#[ignore = "runs many pis; make test-large"]
 fn parallel_that_hears_sighup_starts_nothing_more() {
     if missing("parallel") || missing("jq") {
         return;
@@ -115,6 +117,7 @@ fn parallel_that_hears_sighup_starts_nothing_more() {
 
 /// rule: scale.md, GNU parallel: SIGTERM ends what runs, at once, and leaves nothing
 #[test]
+#[ignore = "runs many pis; make test-large"]
 fn parallel_that_is_ended_leaves_nothing_running() {
     if missing("parallel") || missing("jq") {
         return;
@@ -130,6 +133,7 @@ fn parallel_that_is_ended_leaves_nothing_running() {
 
 /// rule: scale.md, GNU parallel: What fails for all tasks ends it before all were begun
 #[test]
+#[ignore = "runs many pis; make test-large"]
 fn a_wrong_key_ends_parallel() {
     if missing("parallel") || missing("jq") {
         return;
@@ -145,6 +149,7 @@ fn a_wrong_key_ends_parallel() {
 
 /// rule: scale.md, One task: What fails for all tasks is 78, without a result and without a try
 #[test]
+#[ignore = "runs many pis; make test-large"]
 fn what_fails_for_all_tasks_is_no_result() {
     if missing("jq") {
         return;
@@ -237,6 +242,7 @@ fn is_valid(dir: &Path, manifest: &str) -> (bool, String) {
 
 /// rule: scale.md, Kubernetes: The manifest fits the schema of Kubernetes
 #[test]
+#[ignore = "runs many pis; make test-large"]
 fn the_manifest_fits_its_schema() {
     if !Path::new(env!("CARGO_MANIFEST_DIR")).join(VALIDATOR).exists() {
         left_out("the schema of Kubernetes: kubernetes-validate is not installed");
@@ -269,6 +275,7 @@ fn command_of_the_job() -> Vec<String> {
 /// rule: scale.md, Kubernetes: The container's command writes the result of its index, and SIGTERM
 ///   to the first process leaves nothing running
 #[test]
+#[ignore = "runs many pis; make test-large"]
 fn the_command_of_the_job_is_a_first_process() {
     if missing("jq") || !outside::may_choose_pids() {
         return;

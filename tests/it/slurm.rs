@@ -259,6 +259,7 @@ fn word(n: usize) -> &'static str {
 /// rule: scale.md, Slurm: 200 tasks as a job array: each result exactly once, what failed is tried
 ///   again as its error_kind says, and what was killed as a whole runs again with the list
 #[test]
+#[ignore = "needs Slurm; make test-large"]
 fn two_hundred_tasks_are_two_hundred_results() {
     let Some(cluster) = Cluster::start() else { return };
     let batch = Batch::new((1..=TASKS).map(word).collect());
@@ -306,6 +307,7 @@ fn cancelled(cluster: &Cluster, tasks: usize, how: &[&str]) {
 
 /// rule: scale.md, Slurm: scancel leaves nothing running, neither by SIGTERM nor by SIGKILL
 #[test]
+#[ignore = "needs Slurm; make test-large"]
 fn scancel_leaves_nothing_running() {
     let Some(cluster) = Cluster::start() else { return };
     cancelled(&cluster, AT_ONCE + 2, &[]);
@@ -315,6 +317,7 @@ fn scancel_leaves_nothing_running() {
 
 /// rule: scale.md, Slurm: What fails for all tasks ends the array and leaves no results
 #[test]
+#[ignore = "needs Slurm; make test-large"]
 fn a_wrong_key_ends_the_array() {
     let Some(cluster) = Cluster::start() else { return };
     let batch = Batch::new(vec!["denied"; 3 * AT_ONCE]);

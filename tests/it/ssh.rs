@@ -339,6 +339,7 @@ fn a_cut_connection_ends_everything_there() {
 /// rule: machines.md, ssh: A connection of which nobody tells that it is dead: execd there ends
 ///   within its lease
 #[test]
+#[ignore = "cuts connections of a real sshd; make test-large"]
 fn a_connection_that_stands_still_costs_the_lease() {
     let Some(far) = Far::start() else { return };
     let mut execd = far.execd(&["--lease", "3s"]);
@@ -437,6 +438,7 @@ fn a_run_of_pi_through_ssh() {
 
 /// rule: machines.md, ssh: Ctrl-C at a terminal of ssh ends `execd agent` there, and pi with it
 #[test]
+#[ignore = "cuts connections of a real sshd; make test-large"]
 fn ctrl_c_ends_a_run_of_pi() {
     let Some(far) = Far::start() else { return };
     let place = Place::new(&answer("Done.")[..2], "exec sleep 300");
@@ -469,6 +471,7 @@ fn parallel_through(far: &Far, batch: &Batch) -> Command {
 
 /// rule: scale.md, GNU parallel: Over ssh the same: each result exactly once, retries by error_kind
 #[test]
+#[ignore = "cuts connections of a real sshd; make test-large"]
 fn parallel_runs_tasks_over_ssh() {
     if missing("parallel") || missing("jq") {
         return;
@@ -487,6 +490,7 @@ fn parallel_runs_tasks_over_ssh() {
 /// rule: scale.md, GNU parallel: Over ssh too SIGHUP lets what runs come to its end and starts
 ///   nothing more
 #[test]
+#[ignore = "cuts connections of a real sshd; make test-large"]
 fn parallel_over_ssh_that_hears_sighup_starts_nothing_more() {
     if missing("parallel") || missing("jq") {
         return;
@@ -506,6 +510,7 @@ fn parallel_over_ssh_that_hears_sighup_starts_nothing_more() {
 
 /// rule: scale.md, GNU parallel: Over ssh too SIGTERM ends what runs and leaves nothing
 #[test]
+#[ignore = "cuts connections of a real sshd; make test-large"]
 fn parallel_over_ssh_that_is_ended_leaves_nothing_running() {
     if missing("parallel") || missing("jq") {
         return;
