@@ -220,8 +220,8 @@ pub const ORPHAN_LOG_BYTES: usize = 16 * 1024 * 1024;
 /// Frames of all sessions together that may wait for the log pipe in one buffer; what is more
 /// waits in the session's own queue.
 pub const LOG_STAGING_BYTES: usize = 256 * 1024;
-/// Above this much that waits for a helper, records of sessions wait as what they come to.
-pub const GUARD_STAGING_BYTES: usize = 512 * 1024;
+/// A guard for which more than this waits does not read, and is replaced.
+pub const GUARD_STAGING_BYTES: usize = 1024 * 1024;
 /// Payload of one log frame.
 pub const LOG_FRAME_BYTES: usize = 64 * 1024;
 /// The pipe through which a flood's pages go into the log pipe: a frame and a page more.
@@ -271,14 +271,6 @@ pub const GUARD_SCANS: usize = 200;
 pub const GUARD_DOUBTS: u32 = 3;
 /// The guard's pause between two scans.
 pub const GUARD_SCAN_PAUSE_MS: u64 = 5;
-/// Bytes of the record of an execd's sessions that are read: more than any has.
-pub const RECORD_FILE_BYTES: u64 = 1024 * 1024;
-/// How long execd's start waits for the end of what a killed execd has left.
-pub const SWEEP_WAIT_MS: u64 = 2_000;
-/// How long the log writer waits for execd's end to be certain after its pipe has hung up.
-pub const EXECD_END_WAIT_MS: u64 = 1_000;
-/// Pause between two looks whether execd is gone.
-pub const EXECD_END_PAUSE_MS: u64 = 2;
 
 const _: () = {
     assert!(
@@ -327,8 +319,9 @@ const _: () = {
     assert!(AGENT_HEAD_BYTES <= AGENT_LINE_STEP_BYTES);
     // A line, its room and what is made of it stay within the line's length and 1 MiB.
     assert!(AGENT_LINE_STEP_BYTES + AGENT_TOOL_OUTPUT_BYTES < 1024 * 1024);
-    // The largest table of sessions, with as many that are over, fits its record.
-    assert!(MAX_SESSIONS_LIMIT as u64 * 2 * 32 <= RECORD_FILE_BYTES);
+    // A guard that was just started may be told of the largest table of sessions, with as many that
+    // are over.
+    assert!(MAX_SESSIONS_LIMIT * 2 * 32 <= GUARD_STAGING_BYTES);
     // Bytes queued for a log while a read of full size comes overflow by no more than that.
     assert!(READ_BUFFER_BYTES < LOG_QUEUE_BYTES);
 };

@@ -10,11 +10,10 @@ use super::contract::Families;
 use super::launch::plain_environment;
 use super::watch::{KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG};
 use super::{Engine, Owner};
-use crate::limits::{NS_PER_MS, SWEEP_WAIT_MS};
 use crate::session::SessionId;
 use crate::sys::errno::errno_text;
 use crate::sys::spawn::Plan;
-use crate::sys::{agent_dirs, clock, host, io, poll, record_files};
+use crate::sys::{agent_dirs, host, io};
 
 /// What the poll tells of the helpers' pipes.
 #[derive(Debug, Default)]
@@ -28,29 +27,14 @@ pub struct Helpers {
 }
 
 impl<F: Families> Engine<F> {
-    /// Starts the helpers, and ends what those of others could not.
+    /// Starts the helpers.
     pub(crate) fn start_helpers(&mut self) {
-        self.start_keeper();
-        self.end_what_others_left();
+        if self.cx.config.keeper {
+            self.start_writer(false);
+            self.restart_guard();
+        }
         if agent_dirs::is_something_there() {
             self.tidy_up(agent_dirs::SWEEP_FLAG);
-        }
-    }
-
-    /// Ends what is left of execds of this user that were killed together with their helpers,
-    /// before any request is taken up. A process of its own does it: should it be held up by what
-    /// it looks at, execd is not, for long.
-    fn end_what_others_left(&self) {
-        if record_files::left_behind().is_empty() {
-            return;
-        }
-        match self.cx.keeper.start_sweep(&self.launcher.spawner) {
-            Ok(sweep) => {
-                let until_ns = clock::now_ns() + SWEEP_WAIT_MS * NS_PER_MS;
-                let done = poll::is_readable(sweep.pidfd.as_raw_fd(), Some(until_ns));
-                self.cx.debug(format_args!("ended what a killed execd left: {done}"));
-            }
-            Err(errno) => self.cx.debug(format_args!("sweep: {}", errno_text(errno))),
         }
     }
 
@@ -74,24 +58,6 @@ impl<F: Families> Engine<F> {
         }
     }
 
-    /// Starts the keeper and watches its pipes. Without one execd goes on: log trouble.
-    fn start_keeper(&mut self) {
-        if !self.cx.config.keeper {
-            return;
-        }
-        match self.cx.keeper.start(&self.launcher.spawner, self.cx.now_ns) {
-            Ok((log, acks, guard)) => {
-                self.watch_writer((log, acks));
-                self.watch_guard(guard);
-            }
-            Err(errno) => {
-                self.cx.debug(format_args!("keeper: {}", errno_text(errno)));
-                self.keeper_gone();
-                self.guard_gone();
-            }
-        }
-    }
-
     fn watch_writer(&mut self, (log, acks): (RawFd, RawFd)) {
         self.cx.lookout.borrow_mut().looks.borrow_mut().helper = self.cx.keeper.pid();
         let watch = &self.cx.watch;
@@ -111,14 +77,16 @@ impl<F: Families> Engine<F> {
 
     /// A deadline for the log writer has come: it may be started again.
     pub(crate) fn restart_writer(&mut self) {
-        if self.cx.keeper.pid().is_some() || self.cx.closing.is_some() {
-            return;
+        if self.cx.keeper.pid().is_none() && self.cx.closing.is_none() {
+            self.start_writer(true);
+            self.tell_all_facts();
         }
-        match self.cx.keeper.start_writer(&self.launcher.spawner, self.cx.now_ns) {
-            Ok(fds) => {
-                self.watch_writer(fds);
-                self.tell_all_facts();
-            }
+    }
+
+    /// Starts a log writer and watches its pipes. Without one execd goes on: log trouble.
+    fn start_writer(&mut self, again: bool) {
+        match self.cx.keeper.start_writer(&self.launcher.spawner, again, self.cx.now_ns) {
+            Ok(fds) => self.watch_writer(fds),
             Err(errno) => {
                 self.cx.debug(format_args!("keeper: {}", errno_text(errno)));
                 self.keeper_gone();
@@ -126,8 +94,8 @@ impl<F: Families> Engine<F> {
         }
     }
 
-    /// A deadline for the guard has come: it may be started again, also while execd ends, for that
-    /// takes its time.
+    /// Starts a guard where there is none: at the start, and when a deadline for it has come, also
+    /// while execd ends, for that takes its time.
     pub(crate) fn restart_guard(&mut self) {
         if self.cx.keeper.has_a_guard() {
             return;

@@ -9,17 +9,16 @@ mod pages;
 mod passing;
 mod place;
 mod process;
-mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 pub use place::{Place, flags_of, no_logs};
 
 use crate::keeper::frames::{
-    Ack, AckDecoder, AckKind, GuardRecord, Nonsense, push_close, push_data_header,
-    push_guard_frame, push_open, push_sync,
+    Ack, AckDecoder, AckKind, GuardRecord, Nonsense, push_close, push_data_header, push_open,
+    push_sync,
 };
 use crate::keeper::writer::Writer;
 use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
@@ -48,12 +47,12 @@ enum Hand {
     Inline(Box<Writer>),
 }
 
-/// How the helper is started, and started again.
+/// How the helpers are started, and started again.
 #[derive(Debug)]
 pub struct KeeperPlan {
-    /// Its arguments.
-    pub argv: Vec<CString>,
-    /// More of them: which directory logs go to.
+    /// The flags of both.
+    pub flags: Vec<CString>,
+    /// More of them, for the log writer: which directory logs go to.
     pub place: Vec<CString>,
     /// execd's own process id.
     pub execd_pid: i32,
@@ -80,14 +79,11 @@ pub struct KeeperLink {
     /// Whole frames on their way into the log pipe.
     staging: Outbox,
     guard_staging: Outbox,
-    /// What the guard knows of the sessions, and what the log writer does.
-    guard_told: told::Told,
-    writer_told: told::Told,
-    /// The pipe to the guard, while there is one.
-    guard: Option<OwnedFd>,
-    /// Nobody reads that pipe any more.
+    /// The guard, while there is one.
+    guard: Option<guard::GuardProcess>,
+    /// The guard reads its pipe no more.
     guard_is_gone: bool,
-    /// The sessions a new guard or writer has to be told, by kernel session id.
+    /// The sessions that a new guard has to be told, by kernel session id.
     guarded: BTreeMap<i32, GuardRecord>,
     ack_bytes: AckDecoder,
     writer_restarts: Restarts,
@@ -106,9 +102,6 @@ pub struct KeeperLink {
     reading: pages::Reading,
 }
 
-/// The three descriptors the poll watches: log pipe, acks, guard pipe.
-pub type KeeperFds = (RawFd, RawFd, RawFd);
-
 impl KeeperLink {
     /// A link without a keeper yet; `writer` is given with `--no-keeper`.
     pub fn new(plan: KeeperPlan, place: Place, writer: Option<Writer>) -> Self {
@@ -122,8 +115,6 @@ impl KeeperLink {
             busy: VecDeque::new(),
             staging: Outbox::new(),
             guard_staging: Outbox::new(),
-            guard_told: told::Told::default(),
-            writer_told: told::Told::default(),
             guard: None,
             guard_is_gone: false,
             guarded: BTreeMap::new(),
@@ -222,6 +213,12 @@ impl KeeperLink {
         self.make_busy(id);
     }
 
+    /// What has gone wrong with a log, as its writer has told it, and the first byte of the output
+    /// that it still has.
+    pub(in crate::engine) fn log_news(&self, id: SessionId) -> Option<(Option<&str>, u64)> {
+        self.logs.get(&id)?.news()
+    }
+
     /// Asks to be told when everything so far is in the file.
     pub fn ask_sync(&mut self, id: SessionId) {
         let Some(log) = self.logs.get_mut(&id) else { return };
@@ -292,8 +289,7 @@ impl KeeperLink {
 
     /// Whether [`Self::pump`] has something to do now.
     pub fn wants_pumping(&self) -> bool {
-        let frames = !self.staging.is_empty() || self.writer_told.is_behind();
-        let waiting = frames || !self.busy.is_empty();
+        let waiting = !self.staging.is_empty() || !self.busy.is_empty();
         !self.pipe_full && (waiting || self.reading.waits())
     }
 
@@ -312,8 +308,7 @@ impl KeeperLink {
         }
         let mut left = LOG_WRITE_TURN_BYTES;
         while left > 0 && !self.pipe_full {
-            self.writer_told.catch_up(&self.guarded, &mut self.staging, push_guard_frame);
-            // What is staged already, of the guard say, goes in the same write.
+            // What is staged already goes in the same write.
             if self.staging.len() < LOG_FRAME_BYTES {
                 match self.busy.pop_front() {
                     Some(id) => {

@@ -128,6 +128,7 @@ impl<F: Families> Engine<F> {
         if self.cx.keeper.pid() == Some(pid) {
             self.keeper_gone();
         }
+        self.cx.keeper.note_reaped(pid);
         self.leader_taken(pid);
         let outlived = &mut self.sessions.outlived;
         outlived.recheck = !outlived.left.is_empty() || !outlived.headless.is_empty();

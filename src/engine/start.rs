@@ -316,8 +316,8 @@ fn without_place(reason: &str) -> StartError {
 /// The link, with what the keeper is started with (or the writer that takes its place).
 fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     let wanted = wanted_place(config);
-    let mut argv = vec!["execd".to_owned(), "--keeper".to_owned()];
-    let mut flag = |name: &str, value: String| argv.extend([name.to_owned(), value]);
+    let mut flags = vec!["--keeper".to_owned()];
+    let mut flag = |name: &str, value: String| flags.extend([name.to_owned(), value]);
     let execd_pid = host::pid();
     flag("--execd-pid", execd_pid.to_string());
     flag("--instance", instance.to_owned());
@@ -333,13 +333,13 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
         }
     }
     let c_string = |text: String| CString::new(text).map_err(|_| "NUL in a setting".to_owned());
-    let argv: Vec<CString> = argv.into_iter().map(c_string).collect::<Result<_, _>>()?;
+    let flags: Vec<CString> = flags.into_iter().map(c_string).collect::<Result<_, _>>()?;
     let envp = launch::plain_environment(host::environment());
     let place = flags_of(wanted.as_ref())?;
     // A short name is looked for where logs are unless somebody has said otherwise.
     let elsewhere = config.logs.dir.is_some() || config.socket != SocketPlace::Default;
     let by_path = config.logs.by_path || elsewhere;
-    let plan = KeeperPlan { argv, place, execd_pid, envp, bounds, by_path };
+    let plan = KeeperPlan { flags, place, execd_pid, envp, bounds, by_path };
     let unknown = if wanted.is_some() { Place::Unknown } else { Place::Off };
     if config.keeper {
         return Ok(KeeperLink::new(plan, unknown, None));

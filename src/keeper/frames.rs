@@ -15,8 +15,6 @@
 //! | 3 Data | bytes of the stream that the header names |
 //! | 4 Sync | token u64 |
 //! | 5 Close | none |
-//! | 6 Goodbye | none |
-//! | 8 Guard | a record of the guard pipe |
 //! | 9 ReadRange | token u64, from i64 (negative: from the end), to u64, most bytes u64, lines u32
 //! | | (0: none), flags u32 (1 = the byte in front too), total u64 (all ones: unknown), the file's
 //! | | name; of the stream that the header names, of both with 0 |
@@ -60,8 +58,6 @@ const REOPEN: u8 = 2;
 const DATA: u8 = 3;
 const SYNC: u8 = 4;
 const CLOSE: u8 = 5;
-const GOODBYE: u8 = 6;
-const GUARD: u8 = 8;
 const READ_RANGE: u8 = 9;
 const FACTS: u8 = 10;
 
@@ -110,15 +106,11 @@ pub enum Frame<'a> {
         /// JSON text of an object, without a newline.
         line: Vec<u8>,
     },
-    /// What the guard is told, for when there is no guard.
-    Guard(GuardEvent),
     /// Nothing more will come for this log.
     Close {
         /// Whose log.
         session: u64,
     },
-    /// execd is about to end in good order: nobody is to be killed at the hang-up.
-    Goodbye,
 }
 
 /// What a new keeper is told about a log that exists.
@@ -183,21 +175,9 @@ pub fn push_facts(out: &mut Vec<u8>, session: u64, line: &[u8]) {
     out.extend_from_slice(line);
 }
 
-/// Appends to `out` a frame with one record as the guard pipe has it.
-pub fn push_guard_frame(out: &mut Vec<u8>, record: &[u8]) {
-    push_header(out, (GUARD, None), 0, GUARD_RECORD_BYTES);
-    debug_assert_eq!(record.len(), GUARD_RECORD_BYTES);
-    out.extend_from_slice(record);
-}
-
 /// Appends Close to `out`.
 pub fn push_close(out: &mut Vec<u8>, session: u64) {
     push_header(out, (CLOSE, None), session, 0);
-}
-
-/// Appends Goodbye of the log pipe to `out`. The guard pipe's own goodbye is what counts.
-pub fn push_goodbye(out: &mut Vec<u8>) {
-    push_header(out, (GOODBYE, None), 0, 0);
 }
 
 fn push_header(out: &mut Vec<u8>, (kind, source): (u8, Option<Source>), session: u64, len: usize) {
@@ -242,8 +222,7 @@ impl Header {
             DATA => len <= LOG_FRAME_BYTES && source.is_some(),
             FACTS => (1..=LOG_FACTS_BYTES).contains(&len),
             SYNC => len == 8,
-            GUARD => len == GUARD_RECORD_BYTES,
-            CLOSE | GOODBYE => len == 0,
+            CLOSE => len == 0,
             _ => return Err(Nonsense("a frame of an unknown kind")),
         };
         let of_none = source.is_none() || matches!(kind, DATA | READ_RANGE);
@@ -322,9 +301,7 @@ fn control_frame(header: Header, payload: &[u8]) -> Result<Frame<'static>, Nonse
             Frame::ReadRange(ReadRange { token, wanted, name: file_name(rest)? })
         }
         FACTS => Frame::Facts { session, line: rest.to_vec() },
-        GUARD => Frame::Guard(GuardEvent::decode(&take(&mut rest)?)?),
-        CLOSE => Frame::Close { session },
-        _ => Frame::Goodbye,
+        _ => Frame::Close { session },
     })
 }
 

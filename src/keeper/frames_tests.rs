@@ -15,7 +15,7 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
     for n in 0..40 {
         let session = random.below(3) as u64 + (u64::MAX - 3);
         let name = format!("execd-{n}-0123abcd.log");
-        let other = match random.below(11) {
+        let other = match random.below(9) {
             0 => {
                 push_open(&mut out, session, &name);
                 Frame::Open { session, name }
@@ -38,10 +38,6 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
                 Frame::Close { session }
             }
             4 => {
-                push_goodbye(&mut out);
-                Frame::Goodbye
-            }
-            9 => {
                 let only = [None, Some(Source::Output), Some(Source::Errors)][random.below(3)];
                 let total = (n % 3 > 0).then_some(1 << n);
                 let (from, to, max_bytes) = (-1 << n, u64::MAX - n, 1 << n);
@@ -50,16 +46,10 @@ fn sample(random: &mut Random) -> (Vec<u8>, Vec<Owned>) {
                 push_read_range(&mut out, &asked);
                 Frame::ReadRange(asked)
             }
-            10 => {
+            8 => {
                 let line = format!(r#"{{"session_id":{n}}}"#).into_bytes();
                 push_facts(&mut out, session, &line);
                 Frame::Facts { session, line }
-            }
-            8 => {
-                let mut record = Vec::new();
-                push_guard_remove(&mut record, 77);
-                push_guard_frame(&mut out, &record);
-                Frame::Guard(GuardEvent::Remove(77))
             }
             kind => {
                 let len = if kind == 5 { random.below(50) } else { 5_000 };
@@ -107,9 +97,7 @@ fn decode(chunks: &mut dyn Iterator<Item = &[u8]>) -> Result<Vec<Owned>, Nonsens
                 Frame::Facts { session, line } => {
                     found.push(Owned::Other(Frame::Facts { session, line }));
                 }
-                Frame::Guard(event) => found.push(Owned::Other(Frame::Guard(event))),
                 Frame::Close { session } => found.push(Owned::Other(Frame::Close { session })),
-                Frame::Goodbye => found.push(Owned::Other(Frame::Goodbye)),
             }
         }
         assert!(chunk.is_empty());
@@ -152,8 +140,7 @@ fn frames_that_make_no_sense_are_refused() {
     let bad = [
         header(0, 0, 0),
         header(7, 0, 24),
-        header(GUARD, 0, 31),
-        [header(GUARD, 0, 32), vec![9; 32]].concat(),
+        header(8, 0, 32),
         header(READ_RANGE, 0, 40),
         header(READ_RANGE, 0, 40 + 256),
         header(10, 0, 0),

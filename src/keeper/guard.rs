@@ -2,8 +2,7 @@
 //!
 //! execd tells of each session's leader over a pipe of its own. When that pipe hangs up
 //! without a goodbye, every member of the recorded sessions gets SIGKILL (architecture.md, The
-//! keeper). The log writer is told the same behind its log data: should the guard be gone when
-//! execd is killed, it does the guard's work when all that was queued is written.
+//! keeper).
 
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
 use crate::limits::{GUARD_DOUBTS, GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
@@ -34,9 +33,6 @@ pub struct Guard {
     execd_pid: i32,
     /// Whether a run of pi was among the sessions.
     had_runs: bool,
-    /// Where the sessions come from the disk: when they were last known to be execd's, in clock
-    /// ticks since boot.
-    last_ticks: Option<u64>,
     goodbye: bool,
 }
 
@@ -51,15 +47,8 @@ impl Guard {
             run_mark: run_limit::of(0).and_then(|own| RunMarks::new(instance, own)?.of_all_runs()),
             execd_pid,
             had_runs: false,
-            last_ticks: None,
             goodbye: false,
         }
-    }
-
-    /// The guard of sessions that were recorded on disk, up to `last_ticks`: execd may be gone for
-    /// long, and its numbers may be others' by now.
-    pub fn of_record(instance: &str, our_pid: i32, last_ticks: u64) -> Guard {
-        Guard { last_ticks: Some(last_ticks), ..Guard::new(instance, our_pid) }
     }
 
     /// Takes in what the guard pipe brought.
@@ -82,24 +71,18 @@ impl Guard {
         }
     }
 
-    /// Whether execd has ended in good order.
-    pub fn said_goodbye(&self) -> bool {
-        self.goodbye
-    }
-
     /// Whether somebody is to be ended should execd be gone now.
     pub fn has_work(&self) -> bool {
         !self.goodbye && (self.had_runs || !self.sessions.is_empty())
     }
 
     /// The guard pipe has hung up: without a goodbye, ends all members of the recorded
-    /// sessions. Takes `GUARD_SCANS` pauses at most. False: not once could it be seen who is there
-    /// (/proc needs a descriptor and memory).
-    pub fn hung_up(&self) -> bool {
+    /// sessions. Takes `GUARD_SCANS` pauses at most.
+    pub fn hung_up(&self) {
         let mut ours = BTreeSet::new();
-        !self.has_work() || {
+        if self.has_work() {
             proc_view::look();
-            end_all(|| self.to_be_ended(&mut ours))
+            end_all(|| self.to_be_ended(&mut ours));
         }
     }
 
@@ -173,37 +156,30 @@ impl Guard {
     /// other members may have changed their environment (`env -i`). Where the leader is gone
     /// (the kernel ends it with execd) there may be nobody left with a mark: the number is still
     /// that of the recorded session, unless all of it ended, the number went once round and a
-    /// new leader of it came and went as well, all before execd's word of the end. A record on disk
-    /// proves less, because time has passed: who inherited the number before its last change had it
-    /// from the recorded session.
+    /// new leader of it came and went as well, all before execd's word of the end.
     fn proves_session(&self, one: &ProcStat) -> bool {
         let is_leader = self
             .sessions
             .get(&one.sid)
             .is_some_and(|record| one.pid == record.sid && one.start_ticks == record.start_ticks);
-        let by_number = || match self.last_ticks {
-            // Where nothing tells since when a leader lives, execd's word is all there is.
-            None if !one.has_start() => true,
-            None => proc::stat(one.sid).is_none_or(|leader| !leader.is_alive()),
-            Some(last_ticks) => one.pid != one.sid && one.start_ticks <= last_ticks,
-        };
+        // Where nothing tells since when a leader lives, execd's word is all there is.
+        let by_number =
+            || !one.has_start() || proc::stat(one.sid).is_none_or(|leader| !leader.is_alive());
         is_leader
             || by_number()
             || proc::environ_any(one.pid, |entry| entry == self.mark) == Some(true)
     }
 }
 
-/// Ends whoever `scan` finds until it finds nobody. Whether a scan has succeeded.
-fn end_all(mut scan: impl FnMut() -> Result<Vec<ProcStat>, i32>) -> bool {
+/// Ends whoever `scan` finds until it finds nobody.
+fn end_all(mut scan: impl FnMut() -> Result<Vec<ProcStat>, i32>) {
     let mut signalled = BTreeSet::new();
-    let mut seen = false;
     for _ in 0..GUARD_SCANS {
         let Ok(members) = scan() else {
             // "Cannot be told" is not "gone".
             pause(GUARD_SCAN_PAUSE_MS);
             continue;
         };
-        seen = true;
         if members.is_empty() {
             break;
         }
@@ -220,7 +196,6 @@ fn end_all(mut scan: impl FnMut() -> Result<Vec<ProcStat>, i32>) -> bool {
             pause(GUARD_SCAN_PAUSE_MS);
         }
     }
-    seen
 }
 
 #[cfg(test)]
@@ -272,20 +247,6 @@ mod tests {
         assert!(proc::stat(removed.pid).unwrap().is_alive());
     }
 
-    /// The record of sessions was deleted although nobody could see whether they had ended.
-    /// rule: architecture.md, Ending a session: Killed together with its helpers: the next execd of
-    ///   the user ends what is left, before it answers
-    #[test]
-    fn where_no_scan_succeeds_nothing_counts_as_ended() {
-        let refused = || Err(24);
-        assert!(!end_all(refused));
-        let mut scans = 0;
-        assert!(end_all(|| {
-            scans += 1;
-            if scans < 3 { refused() } else { Ok(Vec::new()) }
-        }));
-    }
-
     /// rule: architecture.md, Ending a session: A signal never reaches a stranger and never a
     ///   reaped pid
     #[test]
@@ -306,30 +267,6 @@ mod tests {
         guard.hung_up();
         assert!(proc::stat(other_instance.pid).unwrap().is_alive());
         assert!(proc::stat(older.pid).unwrap().is_alive());
-    }
-
-    /// Its leader is gone and its number is a recorded one: of a living execd's session that proves
-    /// it, of a record on disk it does not.
-    /// rule: architecture.md, Ending a session: Killed together with its helpers: the next execd
-    ///   ends nobody who has got a recorded number since
-    #[test]
-    fn who_got_a_recorded_number_later_is_left_alone() {
-        let script = "sleep 69 & echo up; kill -9 $$";
-        let (later, before) = (Spawned::shell(script, &[]), Spawned::shell(script, &[]));
-        let started: Vec<u64> = [&later, &before]
-            .map(|child| proc::stat(child.pid).map_or(0, |found| found.start_ticks))
-            .to_vec();
-        for (child, start_ticks, last_ticks) in
-            [(&later, started[0], started[0] - 1), (&before, started[1], u64::MAX)]
-        {
-            wait_for_members(child, 1);
-            let mut guard = Guard::of_record("abc", 1, last_ticks);
-            let (sid, session, whole) = (child.pid, 1, false);
-            guard.take(GuardEvent::Add(GuardRecord { sid, start_ticks, session, whole }));
-            guard.hung_up();
-        }
-        assert_eq!(members_of(later.pid).len(), 1);
-        assert!(members_of(before.pid).is_empty());
     }
 
     /// rule: architecture.md, The keeper: A goodbye leaves what may stay

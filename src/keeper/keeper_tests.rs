@@ -2,8 +2,7 @@
 
 use super::frames::{
     AckDecoder, AckKind, GuardRecord, Head, ReadRange, Wanted as Part, push_close,
-    push_data_header, push_goodbye, push_guard_add, push_guard_frame, push_guard_goodbye,
-    push_open, push_read_range, push_sync,
+    push_data_header, push_guard_add, push_guard_goodbye, push_open, push_read_range, push_sync,
 };
 use super::*;
 use crate::limits::{LOG_FRAME_BYTES, LOG_RANGE_ANSWER_BYTES};
@@ -38,7 +37,7 @@ fn start(dir: &Path) -> Running {
     let keeper = std::thread::spawn(move || {
         let writer = Writer::new(Ok(LogDir::open(&dir).unwrap()), Bounds::default());
         let pipes = (log_read.as_raw_fd(), ack_write.as_raw_fd());
-        Keeper::new(pipes, writer, Guard::new("abc", 1), (1, "abc")).serve()
+        Keeper::new(pipes, writer).serve()
     });
     let watcher =
         std::thread::spawn(move || watch(&mut Guard::new("abc", 1), guard_read.as_raw_fd()));
@@ -186,30 +185,6 @@ fn the_guard_waits_for_no_log() {
     keeper.join().unwrap().unwrap();
 }
 
-/// The guard had just died, and was not back yet, when execd was killed: nobody knew of the
-/// sessions any more.
-/// rule: architecture.md, The keeper: Guard or log writer gone: until it is restarted the other
-///   does the guard's work
-#[test]
-fn the_log_writer_ends_the_sessions_where_there_is_no_guard() {
-    let temp = tempfile::tempdir().unwrap();
-    for goodbye in [false, true] {
-        let child = Spawned::shell("sleep 74; :", &["EXECD_INSTANCE=abc"]);
-        let mut running = start(temp.path());
-        let (mut out, mut record) = (Vec::new(), Vec::new());
-        let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
-        let whole = false;
-        push_guard_add(&mut record, GuardRecord { sid: child.pid, start_ticks, session: 1, whole });
-        push_guard_frame(&mut out, &record);
-        if goodbye {
-            push_goodbye(&mut out);
-        }
-        running.log.write_all(&out).unwrap();
-        running.end().unwrap();
-        assert_eq!(proc::stat(child.pid).unwrap().is_alive(), goodbye);
-    }
-}
-
 #[test]
 fn a_goodbye_ends_nobody() {
     let temp = tempfile::tempdir().unwrap();
@@ -245,10 +220,14 @@ fn flags_are_read_or_refused() {
     assert_eq!(flags.log_dir, Some(Wanted::Given("/x".into())));
     assert_eq!((flags.keep_days, flags.bounds.max_bytes, flags.execd_pid), (0, Some(9), 42));
     assert_eq!(flags.instance, "0af");
-    assert!(parse("--no-log --execd-pid 42 --instance 0").unwrap().log_dir.is_none());
+    let flags = parse("--no-log --execd-pid 42 --instance 0").unwrap();
+    assert!(flags.log_dir.is_none() && !flags.guards);
+    assert!(parse("--keeper --execd-pid 42 --instance 0 --guard").unwrap().guards);
     let bad = [
         "",
         "--execd-pid 42 --instance 0",
+        "--guard --instance 0",
+        "--guard --execd-pid 42",
         "--no-log --instance 0",
         "--no-log --execd-pid 42",
         "--no-log --execd-pid 42 --instance",

@@ -1,6 +1,6 @@
-//! `execd --keeper` (architecture.md, The keeper), two processes: one writes the logs, so that the
-//! loop never waits for a disk; the other, the guard, ends the sessions of an execd that was
-//! killed, and never touches a disk.
+//! `execd --keeper` (architecture.md, The keeper) is a helper process. One helper writes the logs, so
+//! that the loop never waits for a disk. The other one, the guard, ends the sessions of an execd
+//! that was killed, and never touches a disk.
 //!
 //! | file | what |
 //! |---|---|
@@ -14,7 +14,6 @@
 //! | `log_bytes` | the bytes of a log by their places |
 //! | `range`, `range_record` | parts of a session's output, read from its log |
 //! | `guard` | the recorded sessions and their end |
-//! | `record` | the same on disk, for when the guard is killed too |
 //! | `total` | when it is looked for old logs, and for too many |
 //! | `mod` | flags, and the loops that wait for the pipes |
 //!
@@ -32,30 +31,31 @@ mod one_log;
 pub mod place;
 pub mod range;
 pub mod range_record;
-pub mod record;
 pub mod records;
 mod total;
 pub mod writer;
 
 use crate::limits::{
-    CLEAN_PAUSE_MS, EXECD_END_PAUSE_MS, EXECD_END_WAIT_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS,
-    MAX_LOG_KEEP_DAYS, NS_PER_MS,
+    CLEAN_PAUSE_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS, NS_PER_MS,
 };
 use crate::pure::buffer::bound::Bounds;
 use crate::sys::clock;
-use crate::sys::host;
 use crate::sys::io::{self, Io};
-use crate::sys::keeper_calls::{self, GUARD_PIPE, Role, WRITER_PIPES};
+use crate::sys::keeper_calls::{self, GUARD_NAME, WRITER_NAME};
 use crate::sys::log_place::Wanted;
 use crate::sys::poll::{self, Watch};
 use crate::sys::start_pages;
-use frames::{Ack, Frame, FrameDecoder, GuardEvent, Nonsense};
+use frames::{Ack, Frame, FrameDecoder, Nonsense};
 use guard::Guard;
-use record::Record;
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use writer::Writer;
 
+/// The descriptors that the log writer is started with: frames come from the first one,
+/// acknowledgements go to the second one.
+const WRITER_PIPES: (RawFd, RawFd) = (0, 1);
+/// The descriptor that the guard's records come from.
+const GUARD_PIPE: RawFd = 0;
 /// Exit status after flags or frames that make no sense.
 const EXIT_NONSENSE: i32 = 2;
 /// Longest value of --instance.
@@ -67,7 +67,7 @@ const UNREADABLE: Nonsense = Nonsense("a pipe cannot be read");
 /// Guard records read at a time: a round number of records, though none is needed.
 const GUARD_READ_BYTES: usize = 64 * frames::GUARD_RECORD_BYTES;
 
-/// What execd starts its keeper with.
+/// What execd starts a helper with.
 #[derive(Debug)]
 struct Flags {
     /// None: `--no-log`.
@@ -78,13 +78,12 @@ struct Flags {
     bounds: Bounds,
     execd_pid: i32,
     instance: String,
-    /// None: the log writer and the guard.
-    role: Option<Role>,
+    /// It is the guard, not the log writer.
+    guards: bool,
 }
 
-/// Runs the keeper until execd is gone: on fds 0 (log pipe), 1 (ack pipe) and 2 (guard pipe) as
-/// two processes, or as the one that its flags ask for. Takes the program's arguments without its
-/// name; gives the exit status.
+/// Runs a helper until execd is gone: the log writer on fds 0 (log pipe) and 1 (ack pipe), or the
+/// guard on fd 0. Takes the program's arguments without its name; gives the exit status.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     let flags = match parse(args) {
         Ok(flags) => flags,
@@ -93,29 +92,21 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
             return EXIT_NONSENSE;
         }
     };
-    let role = flags.role.unwrap_or_else(keeper_calls::split);
-    keeper_calls::settle(role);
-    let mut guard = Guard::new(&flags.instance, flags.execd_pid);
-    let served = match role {
-        Role::Guard => watch(&mut guard, GUARD_PIPE),
-        Role::Sweep => {
-            record::end_what_is_left();
-            Ok(())
-        }
-        Role::Writer => {
-            let (writer, told) = place::open(flags.log_dir.as_ref(), flags.bounds);
-            let execd = (flags.execd_pid, flags.instance.as_str());
-            let mut keeper = Keeper::new(WRITER_PIPES, writer, guard, execd);
-            keeper.tell_place(told).and_then(|()| {
-                start_pages::give_back();
-                keeper.writer.keep(flags.keep_days);
-                if flags.cleans {
-                    let due_ns = clock::now_ns() + CLEAN_PAUSE_MS * NS_PER_MS;
-                    keeper.writer.begin_cleaning(flags.keep_days, due_ns);
-                }
-                keeper.serve()
-            })
-        }
+    keeper_calls::settle(if flags.guards { GUARD_NAME } else { WRITER_NAME });
+    let served = if flags.guards {
+        watch(&mut Guard::new(&flags.instance, flags.execd_pid), GUARD_PIPE)
+    } else {
+        let (writer, told) = place::open(flags.log_dir.as_ref(), flags.bounds);
+        let mut keeper = Keeper::new(WRITER_PIPES, writer);
+        keeper.tell_place(told).and_then(|()| {
+            start_pages::give_back();
+            keeper.writer.keep(flags.keep_days);
+            if flags.cleans {
+                let due_ns = clock::now_ns() + CLEAN_PAUSE_MS * NS_PER_MS;
+                keeper.writer.begin_cleaning(flags.keep_days, due_ns);
+            }
+            keeper.serve()
+        })
     };
     if served.is_ok() { 0 } else { EXIT_NONSENSE }
 }
@@ -144,7 +135,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
     let mut parser = lexopt::Parser::from_args(args);
     let (mut log_dir, mut no_log, mut keep_days) = (None, false, LOG_KEEP_DAYS);
     let mut cleans = true;
-    let (mut execd_pid, mut instance, mut role) = (None, None, None);
+    let (mut execd_pid, mut instance, mut guards) = (None, None, false);
     let mut bounds = Bounds::default();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -158,9 +149,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
             Long("log-keep-bytes") => bounds.keep_bytes = Some(parser.value()?.parse()?),
             Long("log-total-bytes") => bounds.total_bytes = Some(parser.value()?.parse()?),
             Long("execd-pid") => execd_pid = Some(parser.value()?.parse()?),
-            Long("only-writer") => role = Some(Role::Writer),
-            Long("only-guard") => role = Some(Role::Guard),
-            Long("only-sweep") => role = Some(Role::Sweep),
+            Long("guard") => guards = true,
             Long("instance") => instance = Some(parser.value()?.string()?),
             other => return Err(other.unexpected()),
         }
@@ -170,8 +159,8 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
         (1..=MAX_INSTANCE_BYTES).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
-    if log_dir.is_none() && !no_log {
-        return Err("--log-dir or --no-log is needed".into());
+    if log_dir.is_none() && !no_log && !guards {
+        return Err("--log-dir, --no-log or --guard is needed".into());
     }
     Ok(Flags {
         log_dir: log_dir.filter(|_| !no_log),
@@ -180,7 +169,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Flags, lexopt::Erro
         bounds,
         execd_pid: execd_pid.ok_or("--execd-pid is needed")?,
         instance: instance.filter(is_id).ok_or("--instance needs hexadecimal digits")?,
-        role,
+        guards,
     })
 }
 
@@ -190,22 +179,11 @@ struct Keeper {
     acks: RawFd,
     frames: FrameDecoder,
     writer: Writer,
-    /// What the guard knows, for when there is none.
-    guard: Guard,
-    /// What the guard knows, on disk, for when nobody is left.
-    record: Record,
-    execd_pid: i32,
 }
 
 impl Keeper {
-    fn new(
-        (log, acks): (RawFd, RawFd),
-        writer: Writer,
-        guard: Guard,
-        (execd_pid, instance): (i32, &str),
-    ) -> Keeper {
-        let (frames, record) = (FrameDecoder::default(), Record::new(instance, execd_pid));
-        Keeper { log, acks, frames, writer, guard, record, execd_pid }
+    fn new((log, acks): (RawFd, RawFd), writer: Writer) -> Keeper {
+        Keeper { log, acks, frames: FrameDecoder::default(), writer }
     }
 
     /// Works until the log pipe has ended.
@@ -213,12 +191,6 @@ impl Keeper {
         let mut buffer = vec![0; KEEPER_READ_BYTES];
         while self.read_log(&mut buffer)? {}
         self.writer.close_all();
-        if self.guard.said_goodbye() || self.execd_is_gone() {
-            // Where nobody could be looked for, the next execd does it.
-            if self.guard.hung_up() {
-                self.record.delete();
-            }
-        }
         self.writer.end_cleaning();
         Ok(())
     }
@@ -226,19 +198,6 @@ impl Keeper {
     fn tell_place(&self, told: Option<place::Told>) -> Result<(), Nonsense> {
         let Some((ack, bytes)) = told else { return Ok(()) };
         self.send(&ack, &bytes)
-    }
-
-    /// Whether execd has ended, where its pipe has: one that gave this process up and started
-    /// another keeps its sessions. Its pipes end a moment before it does.
-    fn execd_is_gone(&self) -> bool {
-        let looks = EXECD_END_WAIT_MS / EXECD_END_PAUSE_MS;
-        (0..looks).any(|_| {
-            let gone = host::parent_pid() != self.execd_pid;
-            if !gone {
-                poll::pause(EXECD_END_PAUSE_MS);
-            }
-            gone
-        })
     }
 
     /// Takes in what has come; false at the pipe's end.
@@ -258,14 +217,9 @@ impl Keeper {
             Io::HungUp | Io::Failed(_) => return Err(UNREADABLE),
         };
         while let Some(frame) = self.frames.next(&mut input)? {
-            // All sessions that a new writer is told of go down at once; none waits for a log.
-            if !matches!(frame, Frame::Guard(_)) {
-                self.record.write();
-            }
             self.take(frame)?;
         }
         self.writer.write_indexes();
-        self.record.write();
         Ok(true)
     }
 
@@ -287,15 +241,6 @@ impl Keeper {
             }
             Frame::Facts { session, line } => {
                 self.writer.facts(session, line);
-                None
-            }
-            Frame::Guard(event) => {
-                self.guard.take(event);
-                self.record.note(event);
-                None
-            }
-            Frame::Goodbye => {
-                self.guard.take(GuardEvent::Goodbye);
                 None
             }
         };

@@ -1,79 +1,35 @@
-//! The system calls of the keeper's two processes that nobody else needs: how one process becomes
-//! two, and what each of them is made to be.
+//! The system calls of the two helper processes that nobody else needs: what each of them is made
+//! to be.
 
 use std::ffi::CStr;
 use std::io::{self, Write};
-use std::os::fd::RawFd;
 
 use super::{host, signals};
 
-/// The comm names, as ps and top show them; at most 15 bytes, see PR_SET_NAME.
-const WRITER_COMM: &CStr = c"execd-keeper";
-const GUARD_COMM: &CStr = c"execd-guard";
-const SWEEP_COMM: &CStr = c"execd-sweep";
+/// The name of the log writer in ps and top, and its argv[0]. At most 15 bytes: PR_SET_NAME,
+/// prctl(2). It does not contain the name of execd, so that `pkill execd` and `killall execd` do not
+/// end the helpers too.
+pub const WRITER_NAME: &CStr = c"sessions-log";
+/// The same name of the guard.
+pub const GUARD_NAME: &CStr = c"sessions-guard";
 /// Signals that end other programs and not these processes, which end when their pipes do. SIGPIPE
-/// and SIGXFSZ are here because a write that cannot be made has to come back as an error; SIGCHLD,
-/// so that the guard, a child of the writer, leaves no zombie.
-const IGNORED: [libc::c_int; 6] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ, libc::SIGCHLD];
+/// and SIGXFSZ are here because a write that cannot be made has to come back as an error.
+const IGNORED: [libc::c_int; 5] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE, libc::SIGXFSZ];
 
-/// The descriptors that the log writer is started with: frames come from the one,
-/// acknowledgements go to the other.
-pub const WRITER_PIPES: (RawFd, RawFd) = (0, 1);
-/// The descriptor that the guard's records come from, once the two are apart.
-pub const GUARD_PIPE: RawFd = 0;
-
-/// Which of the keeper's processes this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Writes the logs.
-    Writer,
-    /// Ends the sessions of an execd that was killed.
-    Guard,
-    /// Ends the sessions of execds that were killed together with their guards.
-    Sweep,
-}
-
-/// Makes two processes of one that was started with all three pipes (log, acknowledgements,
-/// guard): the writer goes on in it, the guard in a child that holds the guard pipe alone and has
-/// a session of its own. Where no process can be made there is a writer only; that nobody has the
-/// guard pipe tells execd.
-pub fn split() -> Role {
-    // SAFETY: this process has one thread, so its copy may do whatever it may.
-    let guard = unsafe { libc::fork() } == 0;
-    // The writer's fd 2 is a pipe to read from: what would be written there goes nowhere.
-    let (from, to): (_, &[libc::c_int]) = if guard { (2, &[0, 1]) } else { (0, &[2]) };
-    for fd in to {
-        // SAFETY: plain descriptor numbers; each is open before and after.
-        unsafe { libc::dup2(from, *fd) };
-    }
-    if !guard {
-        return Role::Writer;
-    }
-    // SAFETY: setsid takes nothing; a fresh child leads no group, so it succeeds.
-    unsafe { libc::setsid() };
-    Role::Guard
-}
-
-/// Makes this process one of the keeper's: ignored signals, its name, root as its directory (so
-/// that it keeps no file system busy), as many descriptors as it may have. None of this can fail
-/// in a way that would be a reason not to serve.
-pub fn settle(role: Role) {
-    let comm = match role {
-        Role::Writer => WRITER_COMM,
-        Role::Guard => GUARD_COMM,
-        Role::Sweep => SWEEP_COMM,
-    };
+/// Makes this process a helper: ignored signals, its name, root as its directory (so that it keeps
+/// no file system busy), as many descriptors as it may have. None of this can fail in a way that
+/// would be a reason not to serve.
+pub fn settle(name: &CStr) {
     IGNORED.into_iter().for_each(signals::ignore);
-    // Who sees the name knows that what people send is ignored from now on.
-    // SAFETY: PR_SET_NAME copies from a string that lives for ever.
-    unsafe { libc::prctl(libc::PR_SET_NAME, comm.as_ptr()) };
+    // Whoever sees the name knows that what people send is ignored from now on.
+    host::be_called(name);
     let _ = std::env::set_current_dir("/");
     host::raise_file_limit();
 }
 
-/// Tells whoever started a keeper by hand why that is of no use. A real keeper's fd 2 is a
-/// pipe to read from, so nothing is written there.
+/// Tells whoever started a helper by hand why that is of no use. A real helper's fd 2 is a pipe to
+/// read from, so nothing is written there.
 pub fn complain(reason: &str) {
     let _ = writeln!(io::stderr(), "{reason}");
 }

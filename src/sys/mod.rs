@@ -36,7 +36,6 @@
 //! | `log_clean`, `log_total` | deleting old logs, and those that are too much |
 //! | `log_clean_now` | deleting logs because a person wants it |
 //! | `log_walk`, `log_stamp` | what both do: the names in a directory, the stamps of looks |
-//! | `record_files` | files that say which sessions an execd had |
 //! | `keeper_calls` | making the keeper's processes what they are |
 //! | `start_pages` | giving back what only the start has needed |
 //! | `host` | facts about this process: environment, limits, ids |
@@ -78,7 +77,6 @@ pub mod proc;
 pub mod proc_view;
 pub mod proc_work;
 pub mod pty;
-pub mod record_files;
 pub mod run_limit;
 pub mod signals;
 pub mod socket;

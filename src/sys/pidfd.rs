@@ -42,7 +42,7 @@ pub(super) fn send(pidfd: RawFd, signal: i32) -> Result<(), i32> {
 }
 
 /// Sends a signal to whoever has this number, see kill(2). Gives the errno of a refusal.
-pub(super) fn by_number(pid: i32, signal: i32) -> Result<(), i32> {
+pub fn by_number(pid: i32, signal: i32) -> Result<(), i32> {
     // SAFETY: kill takes two numbers.
     told(unsafe { libc::kill(pid, signal) } < 0)
 }

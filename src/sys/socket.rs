@@ -236,12 +236,6 @@ pub fn owner(path: &Path) -> Option<u32> {
     path.symlink_metadata().ok().map(|found| found.uid())
 }
 
-/// The directories of ours in which execds put files unless somebody listens elsewhere; nobody else
-/// may enter them.
-pub(super) fn private_places() -> Vec<PathBuf> {
-    ours_of(Vec::new()).0
-}
-
 /// Of the usual directories and `more` those that are ours: first those that nobody else may enter,
 /// then the others.
 fn ours_of(more: Vec<PathBuf>) -> (Vec<PathBuf>, Vec<PathBuf>) {

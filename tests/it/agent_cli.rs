@@ -390,7 +390,7 @@ fn a_disk_that_takes_no_log_costs_no_result() {
     let mut child = place.spawn(&["--log", "run.log", "--json", "x"]);
     place.pi();
     eventually("the log is begun", || log_is_begun(&place));
-    let writer = outside::helper_of(execd_of(&child), "execd-keeper").expect("a log writer");
+    let writer = outside::helper_of(execd_of(&child), "sessions-log").expect("a log writer");
     outside::stop(writer);
     std::fs::write(place.path().join("go"), "").expect("a file");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();

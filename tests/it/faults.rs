@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const MOST_CALLS: usize = 600;
 
 /// The processes that an execd starts for itself, by name.
-const HELPERS: [&str; 2] = ["execd-keeper", "execd-guard"];
+const HELPERS: [&str; 2] = ["sessions-log", "sessions-guard"];
 
 /// What a run of the scenario came to.
 #[derive(Debug, Clone, PartialEq, Eq)]

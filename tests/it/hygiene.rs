@@ -290,7 +290,7 @@ fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
 fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
     let mut execd = Setup::new(&[]).unwatched().start();
     let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
-    until_runs(keeper, "execd-keeper");
+    until_runs(keeper, "sessions-log");
     let found = place(keeper);
     assert_eq!((found.sid, found.pgid, found.ppid), (keeper, keeper, execd.pid()));
     assert_eq!(found.tty, 0);
@@ -319,7 +319,7 @@ fn the_keeper_holds_none_of_execds_own_descriptors() {
         .start();
     let info = execd.result("server_info", json!({}));
     let keeper = pid_of(&json!({"pid": info["keeper_pid"]}));
-    until_runs(keeper, "execd-keeper");
+    until_runs(keeper, "sessions-log");
     let ours = fds(execd.pid());
     let ours: Vec<&String> = [0, 1, 2].iter().map(|fd| &ours[fd]).collect();
     for (fd, target) in fds(keeper) {
@@ -335,14 +335,14 @@ fn the_keeper_holds_none_of_execds_own_descriptors() {
 fn who_reads_execds_output_sees_its_end_although_the_keeper_lives_on() {
     let mut execd = Setup::new(&[]).unwatched().start();
     let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
-    until_runs(keeper, "execd-keeper");
+    until_runs(keeper, "sessions-log");
     stop(keeper);
     execd.close_stdin();
     assert!(execd.wait_exit().success());
     // Both end only when nobody holds them any more.
     execd.all_lines();
     assert_eq!(execd.whole_stderr(), "");
-    assert_eq!(comm(keeper), "execd-keeper", "it is stopped, not gone");
+    assert_eq!(comm(keeper), "sessions-log", "it is stopped, not gone");
     go_on(keeper);
     eventually("the keeper has ended", || !is_alive(keeper));
 }

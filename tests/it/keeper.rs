@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 fn keeper(execd: &mut Execd) -> Option<i32> {
     let info = execd.result("server_info", json!({}));
     let pid = i32::try_from(info.get("keeper_pid")?.as_i64()?).ok()?;
-    until_runs(pid, "execd-keeper");
+    until_runs(pid, "sessions-log");
     Some(pid)
 }
 
@@ -173,7 +173,7 @@ fn without_a_keeper_logs_are_complete_too() {
     print(&mut execd, session, 1, 50);
     let entry = execd.listed(session).expect("it runs");
     assert_eq!(log_of(&entry), [b"up\n".to_vec(), numbers(1, 50)].concat());
-    assert!(outside::children(execd.pid()).iter().all(|(pid, _)| comm(*pid) != "execd-keeper"));
+    assert!(outside::children(execd.pid()).iter().all(|(pid, _)| comm(*pid) != "sessions-log"));
 }
 
 /// rule: architecture.md, The keeper: Two execds share the directory
@@ -1194,13 +1194,13 @@ fn what_a_person_sends_to_the_keeper_does_not_end_it() {
     let mut execd = Execd::start();
     let pid = keeper(&mut execd).expect("a keeper");
     // Until then it has not got to its first line: it ignores signals before it takes its name.
-    eventually("it is the keeper", || status_field(pid, "Name").as_deref() == Some("execd-keeper"));
+    eventually("it is the keeper", || status_field(pid, "Name").as_deref() == Some("sessions-log"));
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE] {
         send_signal(pid, signal);
     }
     execd.run("echo on");
     assert_eq!(keeper(&mut execd), Some(pid));
-    assert_eq!(status_field(pid, "Name").as_deref(), Some("execd-keeper"));
+    assert_eq!(status_field(pid, "Name").as_deref(), Some("sessions-log"));
 }
 
 #[test]

@@ -279,7 +279,7 @@ impl Printer {
 
 fn kill_keeper(execd: &mut Execd) {
     let pid = execd.keeper();
-    until_runs(pid, "execd-keeper");
+    until_runs(pid, "sessions-log");
     send_signal(pid, libc::SIGKILL);
     eventually("the keeper is gone", || !is_alive(pid));
     eventually("there is another one", || {

@@ -91,7 +91,7 @@ fn a_new_log_writer_writes_the_facts_again() {
     facts(&paths[0], |_| true);
     facts(&paths[1], is_over);
     let keeper = execd.keeper();
-    until_runs(keeper, "execd-keeper");
+    until_runs(keeper, "sessions-log");
     send_signal(keeper, libc::SIGKILL);
     eventually("the keeper is gone", || !is_alive(keeper));
     // Whether the new one has written them before this does not matter: it writes them once.

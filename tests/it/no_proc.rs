@@ -119,7 +119,7 @@ fn until_helpers(execd: &mut Execd) -> Vec<i32> {
     let instance = info["instance"].as_str().unwrap_or("none").to_owned();
     let is_one = |pid: &i32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        matches!(&*comm(*pid), "execd-keeper" | "execd-guard")
+        matches!(&*comm(*pid), "sessions-log" | "sessions-guard")
             && String::from_utf8_lossy(&words).contains(&instance)
     };
     let all = || pids().into_iter().filter(is_one).collect::<Vec<i32>>();

@@ -1,91 +1,77 @@
-//! The keeper's two processes: started, lost, started again (architecture.md, The keeper). Their
-//! pipes in the poll, and the deadlines of another start, are left to `engine/helpers.rs`.
+//! The two helpers, log writer and guard: started, lost, started again (architecture.md, The
+//! keeper). Their pipes in the poll, and the deadlines of another start, are left to
+//! `engine/helpers.rs`.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use super::guard::GuardProcess;
 use super::logs::Facts;
-use super::told::Told;
-use super::{Hand, Keeper, KeeperFds, KeeperLink};
-use crate::keeper::frames::{
-    AckDecoder, Reopen, push_guard_frame, push_guard_goodbye, push_reopen,
-};
+use super::{Hand, Keeper, KeeperLink};
+use crate::keeper::frames::{AckDecoder, Reopen, push_guard_add, push_reopen};
 use crate::limits::LOG_PIPE_BYTES;
 use crate::session::SessionId;
-use crate::sys::io;
-use crate::sys::spawn::{Child, Plan, Spawner};
+use crate::sys::keeper_calls::{GUARD_NAME, WRITER_NAME};
+use crate::sys::signals::SIGKILL;
+use crate::sys::spawn::{Plan, Spawner};
+use crate::sys::{io, pidfd};
 
 /// The pipes of the log writer: our ends, then its own.
 type LogPipes = ((OwnedFd, OwnedFd), (OwnedFd, OwnedFd));
 
 impl KeeperLink {
-    /// Starts log writer and guard together, from one program that becomes two processes. Gives
-    /// what the poll is to watch, or why they could not be started.
-    pub fn start(&mut self, spawner: &Spawner, now_ns: u64) -> Result<KeeperFds, i32> {
-        self.writer_restarts.started(now_ns);
-        self.guard_restarts.started(now_ns);
-        let ((log, acks), (log_theirs, acks_theirs)) = log_pipes()?;
-        let (guard, guard_theirs) = io::pipe_to_child(false)?;
-        let stdio = [&log_theirs, &acks_theirs, &guard_theirs].map(|fd| fd.as_raw_fd());
-        let pid = self.spawn(spawner, stdio, &[])?.pid;
-        let fds = (log.as_raw_fd(), acks.as_raw_fd(), guard.as_raw_fd());
-        self.has_writer(Keeper { pid, log, acks });
-        self.has_guard(guard);
-        Ok(fds)
-    }
-
-    /// Starts a log writer alone: the guard lives on.
-    pub fn start_writer(&mut self, spawner: &Spawner, now_ns: u64) -> Result<(RawFd, RawFd), i32> {
+    /// Starts a log writer; `again`: another one has run before. Gives its log pipe and its
+    /// acknowledgements, for the poll. Errors: an errno.
+    pub fn start_writer(
+        &mut self,
+        spawner: &Spawner,
+        again: bool,
+        now_ns: u64,
+    ) -> Result<(RawFd, RawFd), i32> {
         self.writer_restarts.started(now_ns);
         let ((log, acks), (log_theirs, acks_theirs)) = log_pipes()?;
         let stdio = [&log_theirs, &acks_theirs, &log_theirs].map(|fd| fd.as_raw_fd());
         // Old logs were deleted at the first start; now a silent live one could be taken for old
         // before it is reopened (and locked).
-        let more = [c"--only-writer", c"--leave-old-logs"];
-        let pid = self.spawn(spawner, stdio, &more)?.pid;
+        let more: &[&CStr] = if again { &[c"--leave-old-logs"] } else { &[] };
+        let pid = self.spawn(spawner, WRITER_NAME, stdio, more)?;
         let fds = (log.as_raw_fd(), acks.as_raw_fd());
         self.has_writer(Keeper { pid, log, acks });
         Ok(fds)
     }
 
-    /// Starts a guard alone: the log writer lives on.
+    /// Starts a guard. Gives its pipe, for the poll. Errors: an errno.
     pub fn start_guard(&mut self, spawner: &Spawner, now_ns: u64) -> Result<RawFd, i32> {
         self.guard_restarts.started(now_ns);
-        let (guard, theirs) = io::pipe_to_child(false)?;
-        self.spawn(spawner, [theirs.as_raw_fd(); 3], &[c"--only-guard"])?;
-        let fd = guard.as_raw_fd();
-        self.has_guard(guard);
+        let (pipe, theirs) = io::pipe_to_child(false)?;
+        let pid = self.spawn(spawner, GUARD_NAME, [theirs.as_raw_fd(); 3], &[c"--guard"])?;
+        let fd = pipe.as_raw_fd();
+        self.has_guard(GuardProcess { pid: Some(pid), pipe });
         Ok(fd)
     }
 
     fn spawn(
         &self,
         spawner: &Spawner,
+        name: &'static CStr,
         stdio: [RawFd; 3],
-        more: &[&'static CStr],
-    ) -> Result<Child, i32> {
-        let argv = self.plan.argv.iter().chain(&self.plan.place).map(CString::as_c_str);
-        let argv: Vec<&CStr> = argv.chain(more.iter().copied()).collect();
+        more: &[&CStr],
+    ) -> Result<i32, i32> {
+        let flags = self.plan.flags.iter().chain(&self.plan.place).map(CString::as_c_str);
+        let argv: Vec<&CStr> =
+            [name].into_iter().chain(flags).chain(more.iter().copied()).collect();
         let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
         let plan = Plan::of_execd(&argv, &envp, stdio);
-        spawner.spawn(&plan).map_err(|failure| failure.errno)
+        let child = spawner.spawn(&plan).map_err(|failure| failure.errno)?;
+        Ok(child.pid)
     }
 
-    /// Starts the process that ends what is left of execds that were killed together with their
-    /// helpers.
-    pub fn start_sweep(&self, spawner: &Spawner) -> Result<Child, i32> {
-        let null = io::dev_null()?;
-        self.spawn(spawner, [null.as_raw_fd(); 3], &[c"--only-sweep"])
-    }
-
-    /// A log writer was started: it is told of all live sessions and their logs.
+    /// A log writer was started: it is told of all logs that go on.
     fn has_writer(&mut self, keeper: Keeper) {
         self.hand = Hand::Process(Some(keeper));
         self.ack_bytes = AckDecoder::default();
         self.reading.coming = None;
         self.pipe_full = false;
-        self.writer_told = Told::nothing();
-        self.writer_told.catch_up(&self.guarded, &mut self.staging, push_guard_frame);
         for (&id, log) in self.logs.iter_mut() {
             let known = Reopen {
                 name: log.name.clone(),
@@ -107,10 +93,12 @@ impl KeeperLink {
     }
 
     /// A guard was started: it is told of all live sessions.
-    fn has_guard(&mut self, guard: OwnedFd) {
+    fn has_guard(&mut self, guard: GuardProcess) {
         self.guard = Some(guard);
         self.guard_is_gone = false;
-        self.guard_told = Told::nothing();
+        for record in self.guarded.values() {
+            push_guard_add(self.guard_staging.buffer(), *record);
+        }
         self.pump_guard();
     }
 
@@ -127,7 +115,6 @@ impl KeeperLink {
     pub fn lost(&mut self, now_ns: u64) -> u64 {
         self.hand = Hand::Process(None);
         self.staging.clear();
-        self.writer_told = Told::default();
         self.busy.clear();
         self.orphan_bytes = 0;
         self.logs.retain(|_, log| !log.closing);
@@ -138,12 +125,13 @@ impl KeeperLink {
         self.writer_restarts.died(now_ns)
     }
 
-    /// The guard is gone: as [`Self::lost`].
+    /// The guard is gone, or does not read: it is killed before its pipe is closed, for the end of
+    /// its pipe would look to it like our own end. Gives when another one may be started.
     pub fn guard_lost(&mut self, now_ns: u64) -> u64 {
-        self.guard_told = Told::default();
-        // Should it live after all, the end of its pipe must not look like our own end.
-        push_guard_goodbye(self.guard_staging.buffer());
-        self.pump_guard();
+        if let Some(pid) = self.guard.as_ref().and_then(|guard| guard.pid) {
+            // It may have ended, but nobody else has the number of a child that was not reaped.
+            let _ = pidfd::by_number(pid, SIGKILL);
+        }
         self.guard = None;
         self.guard_is_gone = false;
         self.guard_staging.clear();

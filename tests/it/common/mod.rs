@@ -595,7 +595,7 @@ impl Execd {
     pub fn keeper(&mut self) -> i32 {
         let info = self.result("server_info", json!({}));
         let pid = pid_of(&json!({"pid": info["keeper_pid"]}));
-        outside::until_runs(pid, "execd-keeper");
+        outside::until_runs(pid, "sessions-log");
         pid
     }
 
