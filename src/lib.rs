@@ -2,7 +2,8 @@
 //! back to. It owns the terminals and pipes of many long-lived sessions, and answers JSON-RPC
 //! lines on stdin and stdout.
 //!
-//! The floors, from the top; an import goes down, never up and never in a circle (tests/it/graph.rs):
+//! The floors, from the top; an import goes down, never up and never in a circle
+//! (tests/it/graph.rs):
 //!
 //! | floor | what is in it |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! `execd --keeper` (architecture.md, The keeper) is a helper process. One helper writes the logs, so
-//! that the loop never waits for a disk. The other one, the guard, ends the sessions of an execd
+//! `execd --keeper` (architecture.md, The keeper) is a helper process. One helper writes the logs,
+//! so that the loop never waits for a disk. The other one, the guard, ends the sessions of an execd
 //! that was killed, and never touches a disk.
 //!
 //! | file | what |

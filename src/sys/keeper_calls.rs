@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use super::{host, signals};
 
 /// The name of the log writer in ps and top, and its argv[0]. At most 15 bytes: PR_SET_NAME,
-/// prctl(2). It does not contain the name of execd, so that `pkill execd` and `killall execd` do not
-/// end the helpers too.
+/// prctl(2). It does not contain the name of execd, so that `pkill execd` and `killall execd` do
+/// not end the helpers too.
 pub const WRITER_NAME: &CStr = c"sessions-log";
 /// The same name of the guard.
 pub const GUARD_NAME: &CStr = c"sessions-guard";

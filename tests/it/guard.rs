@@ -426,8 +426,8 @@ fn kill_in_each_way(rounds: usize) -> Duration {
 
 /// The helpers had execd's name in theirs, so `pkill execd` killed them too, and nobody was left to
 /// end what the leaders had started.
-/// rule: architecture.md, The keeper: `pkill -9 execd` and `killall -9 execd` spare the helpers, and
-///   nothing of any session is left
+/// rule: architecture.md, The keeper: `pkill -9 execd` and `killall -9 execd` spare the helpers,
+///   and nothing of any session is left
 #[test]
 fn who_kills_execd_by_name_or_with_its_writer_leaves_nothing() {
     let took = kill_in_each_way(2);

@@ -135,8 +135,8 @@ pub fn children(pid: i32) -> Vec<(i32, char)> {
     pids().into_iter().filter_map(child).collect()
 }
 
-/// The living guard (`sessions-guard`) or log writer (`sessions-log`) of an execd, whoever's child it
-/// is by now.
+/// The living guard (`sessions-guard`) or log writer (`sessions-log`) of an execd, whoever's child
+/// it is by now.
 pub fn helper_of(execd: i32, name: &str) -> Option<i32> {
     let flags = format!("--execd-pid\0{execd}\0");
     let is_it = |pid: &i32| {
