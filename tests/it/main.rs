@@ -45,6 +45,7 @@ mod docs;
 mod ended_by_others;
 mod ending;
 mod ends;
+mod examples;
 mod exec_command;
 mod fairness;
 mod faults;
