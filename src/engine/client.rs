@@ -89,10 +89,12 @@ pub struct Client {
     pub write_turn_bytes: usize,
     /// stdout belongs to a command (`execd run`): no protocol on it.
     pub quiet: bool,
-    /// How many of its requests stand in line, and how many of these are to be answered.
+    /// How many of its requests are kept until their turn, and how many of these have an id.
+    pub kept: usize,
+    /// See [`Self::kept`].
+    pub kept_with_id: usize,
+    /// How many stand in line.
     pub in_line: usize,
-    /// See [`Self::in_line`].
-    pub answered_in_line: usize,
     /// Bytes of the params of those in line.
     pub in_line_bytes: usize,
     /// How many of its lines were answered with an error, or would have been, had they an id.
@@ -139,8 +141,9 @@ impl Client {
             read_turn_bytes: REQUEST_READ_TURN_BYTES,
             write_turn_bytes: REPLY_WRITE_TURN_BYTES,
             quiet: false,
+            kept: 0,
+            kept_with_id: 0,
             in_line: 0,
-            answered_in_line: 0,
             in_line_bytes: 0,
             faults: 0,
             first_fault: None,
@@ -281,7 +284,7 @@ impl Client {
 
     /// Whether everything it asked for is answered and written, or nobody is there to read it.
     pub fn is_served(&self) -> bool {
-        let answered = self.in_flight.is_empty() && self.in_line == 0;
+        let answered = self.in_flight.is_empty() && self.kept == 0;
         self.reader_gone || (self.outbox.is_empty() && answered)
     }
 
@@ -352,9 +355,9 @@ impl Client {
         self.in_line >= LINE_REQUESTS_MAX || self.in_line_bytes >= LINE_BYTES_MAX
     }
 
-    /// How many of its requests wait for their answer, but for those in line.
+    /// How many of its requests wait for their answer, but for those that are kept.
     pub fn waiting(&self) -> usize {
-        self.in_flight.len() - self.answered_in_line
+        self.in_flight.len() - self.kept_with_id
     }
 
     /// Queues a notification that is never dropped.

@@ -43,9 +43,9 @@ pub(super) fn too_many(waiting: usize) -> RpcError {
     RpcError::failed(Reason::TooManyRequests, message)
 }
 
-/// Whether a request may be kept until its turn: of stdin, and without a secret.
+/// Whether a request may be kept until its turn: of stdin.
 fn may_be_kept(call: &Call<'_>) -> bool {
-    call.client == STDIN_CLIENT && !call.params.contains("\"secret\"")
+    call.client == STDIN_CLIENT
 }
 
 impl<F: Families> Engine<F> {
@@ -72,8 +72,7 @@ impl<F: Families> Engine<F> {
         self.cx.clients.get(client).is_none_or(|one| one.waiting() < MAX_PENDING_REQUESTS)
     }
 
-    /// Whether a request is to stand in line. One of stdin without room does so, unless it has a
-    /// secret: what stands in line is kept as it came.
+    /// Whether a request is to stand in line. One of stdin without room does so.
     pub(super) fn is_for_the_line(&self, call: &Call<'_>, method: &Method<F>) -> bool {
         let counts = method.starts && self.cx.config.jobs.is_some();
         if counts && !(self.line.requests.is_empty() && self.may_start()) {
@@ -117,20 +116,12 @@ impl<F: Families> Engine<F> {
 
     /// Puts a request into the line.
     pub(super) fn stand_in_line(&mut self, call: &Call<'_>, method: &Method<F>) {
-        let ticket = self.open_ticket(call, &[]);
+        let request = self.keep_request(call, method);
         if let Some(client) = self.cx.clients.get_mut(call.client) {
             client.in_line += 1;
-            client.answered_in_line += usize::from(ticket.is_some());
             client.in_line_bytes += call.params.len();
         }
-        self.line.requests.push_back(Deferred {
-            ticket,
-            client: call.client,
-            method: method.name,
-            params: call.params.to_owned(),
-            line: call.line,
-            starts: method.starts,
-        });
+        self.line.requests.push_back(request);
         self.await_more_of_stdin();
     }
 
@@ -184,12 +175,11 @@ impl<F: Families> Engine<F> {
     fn leaves_line(&mut self, request: &Deferred) -> Option<RequestId> {
         if let Some(client) = self.cx.clients.get_mut(request.client) {
             client.in_line -= 1;
-            client.answered_in_line -= usize::from(request.ticket.is_some());
             client.in_line_bytes -= request.params.len();
         }
         // The next of its method is to ask for itself.
         self.line.full.retain(|one| one.method != request.method);
-        request.ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id)
+        self.release_request(request)
     }
 
     /// Takes requests out of the line, which are refused.

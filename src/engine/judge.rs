@@ -11,7 +11,6 @@ use super::Engine;
 use super::conditions;
 use super::contract::cx::{Cx, Effect};
 use super::contract::{Answered, Families};
-use super::secrets;
 use super::sessions::Entry;
 use super::streams;
 use super::watch::{Port, token_of};
@@ -80,7 +79,6 @@ impl<F: Families> Engine<F> {
 
     fn judge_entry(&mut self, entry: &mut Entry<F>) {
         let cx = &mut self.cx;
-        secrets::step(entry, cx);
         step_ending(&mut entry.core, cx);
         leave_detached_holders(entry, cx);
         let core = &mut entry.core;
@@ -246,7 +244,6 @@ fn leave_detached_holders<F: Families>(entry: &mut Entry<F>, cx: &mut Cx<F>) {
     if !streams::drain(entry, true, cx) {
         return cx.touch(&mut entry.core);
     }
-    secrets::release(entry, cx);
     let core = &mut entry.core;
     core.output.release(Hold::Log);
     core.output.release(Hold::Reader);

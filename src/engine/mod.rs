@@ -14,6 +14,7 @@
 //! | `codec` | a client that speaks another protocol |
 //! | `requests` | from a line to a method and its answer |
 //! | `jobs` | requests in line for their turn |
+//! | `put_off` | secrets that wait until their terminal does not show them |
 //! | `launch` | from what is to be run to a running session |
 //! | `streams` | children's output and stdin |
 //! | `input` | what is written to a session: taken or refused |
@@ -48,10 +49,10 @@ pub mod notices;
 pub mod pages;
 mod port_room;
 pub mod ports;
+mod put_off;
 pub mod reap;
 pub mod requests;
 pub mod run_front;
-mod secrets;
 pub mod sessions;
 pub mod start;
 pub mod streams;
@@ -72,6 +73,7 @@ use jobs::Line;
 use launch::Launcher;
 use listener::Door;
 use pages::Pages;
+use put_off::WaitingSecret;
 use reap::Reaping;
 use sessions::Sessions;
 use turn::Clocks;
@@ -101,6 +103,8 @@ pub enum Owner {
     Front,
     /// Requests that stand in line for want of room may have to be refused.
     Line,
+    /// A secret waits until its terminal does not echo.
+    Secrets,
     /// The protocol that stdin's client speaks has something to say.
     Codec,
 }
@@ -160,6 +164,8 @@ pub struct Engine<F: Families> {
     pages: Pages,
     /// Requests in line for their turn.
     line: Line,
+    /// Secrets that their terminal would show.
+    secrets: Vec<WaitingSecret>,
     next_ticket: Ticket,
     /// Since when stdin has ended and the reader takes nothing of so much that is unsent.
     stuck_since: Option<(u64, usize)>,

@@ -1,8 +1,6 @@
 //! From a line to a method and its answer, or to a wait that is answered later (protocol.md). What
 //! a method takes and does is left to its handler.
 
-use memchr::memmem;
-
 use super::client::Client;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
@@ -12,15 +10,11 @@ use super::jobs::too_many;
 use super::{Engine, Owner, Pending};
 use crate::limits::{NS_PER_MS, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::pure::text::lines::Line;
-use crate::pure::text::secret::wipe;
 use crate::session::deferred::Deferred;
 use crate::session::wait::{Cancel, Wait};
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::stdio::tell_people;
 use crate::wire::{self, Reason, RequestId, RpcError};
-
-/// A line that has this may have a secret in it: it is overwritten once it is dealt with.
-const SECRET_FIELD: &[u8] = b"\"secret\"";
 
 /// The ticket of no request.
 const UNANSWERED: Ticket = Ticket::MAX;
@@ -94,14 +88,7 @@ impl<F: Families> Engine<F> {
         let number = lines.next_number();
         match lines.next_line() {
             None => {}
-            Some(Line::Text(line)) => {
-                let secret = memmem::find(line, SECRET_FIELD).is_some();
-                self.take_line(id, line, number);
-                if secret {
-                    lines.wipe_given();
-                    wipe(&mut self.cx.reading.buffer);
-                }
-            }
+            Some(Line::Text(line)) => self.take_line(id, line, number),
             Some(Line::TooLong) => {
                 let max = self.cx.config.max_line_bytes;
                 let message = format!("the line is longer than {max} bytes and was skipped");
@@ -192,6 +179,13 @@ impl<F: Families> Engine<F> {
         true
     }
 
+    /// Carries out a request that was kept, and answers it.
+    pub(super) fn answer_kept(&mut self, kept: &Deferred, id: Option<RequestId>) {
+        let Deferred { client, line, .. } = *kept;
+        let request = wire::Request { id, method: kept.method.to_owned(), params: &kept.params };
+        self.answer(&request, Origin { client, line, after: None, in_turn: true });
+    }
+
     /// Carries out a request and answers it, unless it waits or has no id.
     fn answer(&mut self, request: &wire::Request<'_>, from: Origin) {
         let Origin { client, line, .. } = from;
@@ -216,7 +210,8 @@ impl<F: Families> Engine<F> {
             return Err(RpcError::failed(Reason::ShuttingDown, message));
         }
         let Origin { client, line, after, in_turn } = from;
-        let call = Call { client, id: request.id.clone(), params: request.params, line, after };
+        let id = request.id.clone();
+        let call = Call { client, id, params: request.params, line, after, in_turn };
         if !in_turn && self.is_for_the_line(&call, method) {
             self.stand_in_line(&call, method);
             return Ok(Answer::Waits);
@@ -239,7 +234,7 @@ impl<F: Families> Engine<F> {
         self.methods.iter().copied().flatten().map(|method| method.name).collect()
     }
 
-    fn method(&self, name: &str) -> Option<&'static Method<F>> {
+    pub(super) fn method(&self, name: &str) -> Option<&'static Method<F>> {
         self.methods.iter().copied().flatten().find(|method| method.name == name)
     }
 
@@ -351,7 +346,7 @@ impl<F: Families> Engine<F> {
         let in_flight = self.cx.clients.get(client).map(|client| &client.in_flight);
         let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
         let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.clone());
-        if self.cancel_in_line(ticket) {
+        if self.cancel_in_line(ticket) || self.cancel_secret(ticket) {
             return true;
         }
         let mut found = self.cancel_events(ticket) || self.cancel_page(ticket);

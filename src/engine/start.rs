@@ -145,6 +145,7 @@ impl<F: Families> Engine<F> {
             helpers: Helpers::default(),
             pages: Pages::default(),
             line: Line::default(),
+            secrets: Vec::new(),
             next_ticket: 1,
             stuck_since: None,
             degraded,

@@ -240,13 +240,9 @@ fn read_piece<F: Families>(
         accept(entry, source, passed, true, cx);
         return Ok(passed);
     }
-    match stream.read(&mut cx.reading.buffer, cx.now_ns) {
+    match stream.read(&mut cx.reading.buffer) {
         Piece::Bytes(bytes) => {
             cx.counters.bytes_read += bytes as u64;
-            if stream.veil.is_some() {
-                // What is held back is let go in time.
-                cx.touch(core);
-            }
             accept(entry, source, bytes, false, cx);
             Ok(bytes)
         }

@@ -290,6 +290,7 @@ impl<F: Families> Engine<F> {
                 Owner::Reaping => self.reap_now(),
                 Owner::Front => self.front_is_due(),
                 Owner::Line => self.line_is_due(),
+                Owner::Secrets => self.look_at_secrets(),
                 Owner::Codec => self.cx.clients.stdin.tick(self.cx.now_ns),
                 // Looked at in their own steps.
                 Owner::Closing | Owner::Events => {}

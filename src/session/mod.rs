@@ -28,7 +28,6 @@ pub mod ports;
 pub mod probe;
 pub mod quiet;
 pub mod report;
-mod secrets;
 pub mod start;
 pub mod state_report;
 pub mod view;

@@ -80,7 +80,8 @@ export interface WaitReport {
 /** What a session is doing. */
 interface Doing {
   state?: string;
-  state_detail?: { command: string };
+  /** `by: "text"`: told by a prompt alone, which a terminal within it shows. */
+  state_detail?: { command: string; by?: "text" };
   full_screen?: true;
   listening?: { port: number; command: string }[];
 }

@@ -41,6 +41,7 @@ impl<F: Families> Engine<F> {
             self.forget_request(ticket);
         }
         self.forget_in_line(id);
+        self.forget_secrets(id);
         self.cx.clients.trim_news();
         for entry in self.sessions.iter_mut() {
             let core = &mut entry.core;

@@ -53,6 +53,7 @@ impl<F: Families> Engine<F> {
         });
         cx.deadlines.set(Owner::Closing, Some(until_ns));
         self.refuse_line_at_end();
+        self.refuse_secrets_at_end();
         self.end_everything(SIGTERM, SHUTDOWN_GRACE_MS);
         self.end_leftovers(SIGTERM);
     }
@@ -264,7 +265,7 @@ impl<F: Families> Engine<F> {
             && stdin.crowded
             && waiting > 0
             && held_back().count() == waiting
-            && (stdin.in_line == 0 || self.line_stands());
+            && (stdin.kept == 0 || self.line_stands());
         let unsent = if stuck { stdin.outbox.len() + stdin.untaken() } else { 0 };
         let now_ns = self.cx.now_ns;
         let since_ns = match self.stuck_since {
@@ -285,7 +286,7 @@ impl<F: Families> Engine<F> {
         self.cx.front.is_none()
             && stdin.input_ended
             && !stdin.lines.has_complete_line()
-            && ((stdin.in_flight.is_empty() && stdin.in_line == 0) || stdin.leaves_at_end)
+            && ((stdin.in_flight.is_empty() && stdin.kept == 0) || stdin.leaves_at_end)
             && (self.unheard_ns().is_none() || stdin.leaves_at_end)
             && self.cx.queues.touched.is_empty()
             && !(self.cx.config.on_eof == OnEof::Wait && self.has_live_session())

@@ -3,7 +3,6 @@
 //! Source: protocol.md, Framing: what ends a line, that blank lines are ignored, and what becomes
 //! of a line longer than `--max-line-bytes`.
 
-use super::secret::wipe;
 use crate::limits::BUFFER_KEEP_BYTES;
 use memchr::{memchr, memrchr};
 
@@ -94,11 +93,6 @@ impl LineSplitter {
     /// next; of no use while no line is complete.
     pub fn next_number(&self) -> u64 {
         self.found
-    }
-
-    /// Overwrites the lines that were given already: a secret was among them.
-    pub fn wipe_given(&mut self) {
-        wipe(&mut self.buf[..self.start]);
     }
 
     /// Says that the input has ended: what is left counts as a line, also without a newline

@@ -7,7 +7,6 @@ pub mod interleave;
 pub mod lines;
 pub mod near;
 pub mod page;
-pub mod secret;
 pub mod shell_word;
 pub mod truncate;
 pub mod unescape;
