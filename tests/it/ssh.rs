@@ -19,6 +19,7 @@ use crate::common::{
     AT_ONCE, Execd, Incoming, PATIENCE, Setup, eventually, is_alive, missing, output, send_signal,
     until_file_has,
 };
+use crate::common::{contains, log_of};
 use crate::scale_help::{Batch, parallel_of};
 use serde_json::json;
 use tempfile::TempDir;
