@@ -196,6 +196,21 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     })
 }
 
+/// The answer of a session that has ended, where it is remembered.
+fn answer_of_ended(
+    engine: &mut Engine,
+    call: &Call<'_>,
+    params: &Params,
+    writes: bool,
+) -> Option<Answer> {
+    let id = session_id(params.session_id);
+    let mut report = ended::find(engine, call, id)?.exec_report(writes, engine);
+    report.events = engine.cx.answer_tells(call, &[id], params.events);
+    let compact = super::is_compact(params.header.as_deref());
+    report.write_header(super::header_style(compact, &engine.cx));
+    Some(Answer::of(&report))
+}
+
 fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
     let mut bytes = input_bytes(&params)?;
@@ -211,12 +226,8 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         conditions::answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
     let now_ns = engine.cx.now_ns;
     let id = session_id(params.session_id);
-    if let Some(ended) = ended::find(engine, call, id) {
-        let mut report = ended.exec_report(writes, engine);
-        report.events = engine.cx.answer_tells(call, &[id], params.events);
-        let compact = super::is_compact(params.header.as_deref());
-        report.write_header(super::header_style(compact, &engine.cx));
-        return Ok(Answer::of(&report));
+    if let Some(answer) = answer_of_ended(engine, call, &params, writes) {
+        return Ok(answer);
     }
     ended::reach(engine, id)?;
     if params.secret && engine.keep_secret(call, METHOD.name, id)? {
