@@ -6,9 +6,8 @@ use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::codec::Asked;
 use super::contract::{Answer, Call, Families, Method};
-use super::jobs::too_many;
 use super::{Engine, Owner, Pending};
-use crate::limits::{NS_PER_MS, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
+use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_MS, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::pure::text::lines::Line;
 use crate::session::deferred::Deferred;
 use crate::session::wait::{Cancel, Wait};
@@ -27,7 +26,7 @@ struct Origin {
     line: u64,
     /// The session that the request was put off for.
     after: Option<SessionId>,
-    /// Whether it stood in line, or was put off, and has its turn now.
+    /// Whether it was kept, or was put off, and has its turn now.
     in_turn: bool,
 }
 
@@ -44,21 +43,12 @@ impl<F: Families> Engine<F> {
             if self.ask_again() {
                 continue;
             }
-            let has_line =
-                |one: &Client| !one.stopped && !one.is_held() && one.lines.has_complete_line();
-            let others = self.cx.clients.iter().any(has_line);
-            if let Some((Deferred { client, method, params, line, .. }, id)) =
-                self.next_in_line(others)
-            {
-                let request = wire::Request { id, method: method.to_owned(), params: &params };
-                self.answer(&request, Origin { client, line, after: None, in_turn: true });
-                continue;
-            }
-            let Some(client) = self.cx.clients.next_in_turn(has_line) else { break };
+            let Some(client) = self.cx.clients.next_in_turn(Client::has_line) else { break };
             self.take_up(client);
             // Between two lines: nobody is hung up on in the middle of its own.
             self.hang_up_on_the_worst();
         }
+        self.start_in_turn();
     }
 
     /// Reads what clients have sent, of each a bounded amount.
@@ -85,16 +75,20 @@ impl<F: Families> Engine<F> {
         let Some(client) = self.cx.clients.get_mut(id) else { return };
         // The splitter is lent meanwhile, so that a line need not be copied.
         let mut lines = client.lend_lines();
-        let number = lines.next_number();
+        let (number, mark) = (lines.next_number(), lines.mark());
+        let mut is_taken = true;
         match lines.next_line() {
             None => {}
-            Some(Line::Text(line)) => self.take_line(id, line, number),
+            Some(Line::Text(line)) => is_taken = self.take_line(id, line, number),
             Some(Line::TooLong) => {
                 let max = self.cx.config.max_line_bytes;
                 let message = format!("the line is longer than {max} bytes and was skipped");
                 let error = RpcError::failed(Reason::LineTooLong, message);
                 self.cx.clients.refuse_line(id, Some(&RequestId::null()), &error, number);
             }
+        }
+        if !is_taken {
+            lines.go_back(mark);
         }
         if let Some(client) = self.cx.clients.get_mut(id) {
             client.give_lines_back(lines);
@@ -123,8 +117,9 @@ impl<F: Families> Engine<F> {
         cx.deadlines.set(Owner::Silence, Some(cx.now_ns + again_ns));
     }
 
-    /// Carries out one line and answers it, unless it waits or has no id.
-    fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) {
+    /// Carries out one line and answers it, unless it waits or has no id. False: the line is to stay
+    /// in the client's input.
+    fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) -> bool {
         let of_another = self.cx.clients.get_mut(client).and_then(|one| one.decode(line));
         if let Some(asked) = of_another {
             for Asked { id, method, params } in asked {
@@ -133,24 +128,30 @@ impl<F: Families> Engine<F> {
                 let from = Origin { client, line: number, after: None, in_turn: false };
                 self.answer(&request, from);
             }
-            return;
+            return true;
         }
         let request = match wire::parse(line) {
             Ok(request) => request,
             Err(refused) => {
                 let id = refused.id.as_ref();
-                return self.cx.clients.refuse_line(client, id, &refused.error, number);
+                self.cx.clients.refuse_line(client, id, &refused.error, number);
+                return true;
             }
         };
+        if self.holds_start(client, &request) {
+            return false;
+        }
         self.cx.counters.requests += 1;
         if let Some(id) = &request.id
             && self.cx.clients.get(client).is_some_and(|one| one.in_flight.contains_key(id))
         {
             let message = format!("id {} is still in flight", wire::quoted(id.as_json()));
             let error = RpcError::invalid_request(&message);
-            return self.cx.clients.refuse_line(client, Some(id), &error, number);
+            self.cx.clients.refuse_line(client, Some(id), &error, number);
+            return true;
         }
         self.answer(&request, Origin { client, line: number, after: None, in_turn: false });
+        true
     }
 
     /// Asks the oldest request again that was put off for a session that has told what it was to
@@ -212,22 +213,18 @@ impl<F: Families> Engine<F> {
         let Origin { client, line, after, in_turn } = from;
         let id = request.id.clone();
         let call = Call { client, id, params: request.params, line, after, in_turn };
-        if !in_turn && self.is_for_the_line(&call, method) {
-            self.stand_in_line(&call, method);
+        if !in_turn && self.is_start(method) {
+            self.queue_start(&call, method);
             return Ok(Answer::Waits);
         }
         // A request without an id never waits.
-        if method.waits && request.id.is_some() && !self.has_room(client) {
-            let waiting = self.cx.clients.get(client).map_or(0, Client::waiting);
-            return Err(too_many(waiting));
+        let waiting = self.cx.clients.get(client).map_or(0, Client::waiting);
+        if method.waits && !in_turn && call.id.is_some() && waiting >= MAX_PENDING_REQUESTS {
+            let message =
+                format!("{waiting} requests are waiting already: await or cancel some first");
+            return Err(RpcError::failed(Reason::TooManyRequests, message));
         }
-        let done = (method.call)(self, &call).map_err(|error| error.of_method(method.name));
-        match done {
-            Err(error) if self.stands_for_a_place(&call, method, in_turn, &error) => {
-                Ok(Answer::Waits)
-            }
-            done => done,
-        }
+        (method.call)(self, &call).map_err(|error| error.of_method(method.name))
     }
 
     fn method_names(&self) -> Vec<&'static str> {
@@ -346,7 +343,7 @@ impl<F: Families> Engine<F> {
         let in_flight = self.cx.clients.get(client).map(|client| &client.in_flight);
         let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
         let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.clone());
-        if self.cancel_in_line(ticket) || self.cancel_secret(ticket) {
+        if self.cancel_kept(ticket) {
             return true;
         }
         let mut found = self.cancel_events(ticket) || self.cancel_page(ticket);

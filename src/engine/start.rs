@@ -16,12 +16,12 @@ use super::codec::Codec;
 use super::contract::cx::{Cx, Queues, Reading};
 use super::contract::{Families, Methods};
 use super::helpers::Helpers;
-use super::jobs::Line;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
 use super::launch::{self, BaseEnv, Launcher};
 use super::ledger::kept::Events;
 use super::listener::Door;
 use super::pages::Pages;
+use super::put_off::KeptRequests;
 use super::reap::Reaping;
 use super::sessions::Sessions;
 use super::turn::Clocks;
@@ -144,8 +144,7 @@ impl<F: Families> Engine<F> {
             door: Door::default(),
             helpers: Helpers::default(),
             pages: Pages::default(),
-            line: Line::default(),
-            secrets: Vec::new(),
+            kept: KeptRequests::default(),
             next_ticket: 1,
             stuck_since: None,
             degraded,

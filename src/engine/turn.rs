@@ -145,7 +145,7 @@ impl<F: Families> Engine<F> {
             || self.reaping.look_for_children
             || !self.sessions.outlived.over.is_empty()
             || self.cx.clients.iter().any(Client::has_work)
-            || self.line_moves()
+            || self.may_start_next()
             || self.cx.front.as_ref().is_some_and(RunFront::has_work)
             || self.door.knocked
             || self.cx.keeper.wants_pumping()
@@ -289,7 +289,6 @@ impl<F: Families> Engine<F> {
                 Owner::Listener => self.door.knocked = self.door.is_open(),
                 Owner::Reaping => self.reap_now(),
                 Owner::Front => self.front_is_due(),
-                Owner::Line => self.line_is_due(),
                 Owner::Secrets => self.look_at_secrets(),
                 Owner::Codec => self.cx.clients.stdin.tick(self.cx.now_ns),
                 // Looked at in their own steps.

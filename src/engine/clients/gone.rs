@@ -40,8 +40,7 @@ impl<F: Families> Engine<F> {
         for ticket in client.in_flight.into_values() {
             self.forget_request(ticket);
         }
-        self.forget_in_line(id);
-        self.forget_secrets(id);
+        self.forget_kept(id);
         self.cx.clients.trim_news();
         for entry in self.sessions.iter_mut() {
             let core = &mut entry.core;

@@ -52,8 +52,7 @@ impl<F: Families> Engine<F> {
             unsent: 0,
         });
         cx.deadlines.set(Owner::Closing, Some(until_ns));
-        self.refuse_line_at_end();
-        self.refuse_secrets_at_end();
+        self.refuse_kept_at_end();
         self.end_everything(SIGTERM, SHUTDOWN_GRACE_MS);
         self.end_leftovers(SIGTERM);
     }
@@ -247,7 +246,7 @@ impl<F: Families> Engine<F> {
         if !self.cx.clients.stdin.input_ended {
             return false;
         }
-        self.make_way_for_the_line();
+        self.make_way_for_starts();
         if let Some(until_ns) = self.unheard_ns() {
             self.cx.deadlines.set(Owner::Closing, Some(until_ns));
         }
@@ -258,14 +257,14 @@ impl<F: Families> Engine<F> {
     /// them from being answered: that reader has as long as the last flush.
     fn only_the_reader_is_missing(&mut self) -> bool {
         let stdin = &self.cx.clients.stdin;
-        // Those in line are not held back themselves.
+        // Those that are kept are not held back themselves.
         let waiting = stdin.waiting();
         let held_back = || stdin.in_flight.values().filter(|ticket| self.is_held_back(**ticket));
         let stuck = stdin.input_ended
             && stdin.crowded
             && waiting > 0
             && held_back().count() == waiting
-            && (stdin.kept == 0 || self.line_stands());
+            && (stdin.kept == 0 || self.starts_stand_still());
         let unsent = if stuck { stdin.outbox.len() + stdin.untaken() } else { 0 };
         let now_ns = self.cx.now_ns;
         let since_ns = match self.stuck_since {

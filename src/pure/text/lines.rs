@@ -35,6 +35,15 @@ pub struct LineSplitter {
     found: u64,
 }
 
+/// A place between two lines of a [`LineSplitter`].
+#[derive(Clone, Copy, Debug)]
+pub struct LineMark {
+    start: usize,
+    line_end: Option<usize>,
+    lost: bool,
+    found: u64,
+}
+
 impl LineSplitter {
     /// A splitter for lines of at most `max_line_bytes` bytes. The `\n` is not counted, a `\r`
     /// before it is: one byte more than the maximum makes the line [`Line::TooLong`].
@@ -93,6 +102,21 @@ impl LineSplitter {
     /// next; of no use while no line is complete.
     pub fn next_number(&self) -> u64 {
         self.found
+    }
+
+    /// Where the next line begins, for [`Self::go_back`].
+    pub fn mark(&self) -> LineMark {
+        LineMark { start: self.start, line_end: self.line_end, lost: self.lost, found: self.found }
+    }
+
+    /// The lines given since `mark` are given again. Nothing was pushed since then.
+    pub fn go_back(&mut self, mark: LineMark) {
+        LineMark {
+            start: self.start,
+            line_end: self.line_end,
+            lost: self.lost,
+            found: self.found,
+        } = mark;
     }
 
     /// Says that the input has ended: what is left counts as a line, also without a newline
