@@ -117,8 +117,8 @@ impl<F: Families> Engine<F> {
         cx.deadlines.set(Owner::Silence, Some(cx.now_ns + again_ns));
     }
 
-    /// Carries out one line and answers it, unless it waits or has no id. False: the line is to stay
-    /// in the client's input.
+    /// Carries out one line and answers it, unless it waits or has no id. False: the line is to
+    /// stay in the client's input.
     fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) -> bool {
         let of_another = self.cx.clients.get_mut(client).and_then(|one| one.decode(line));
         if let Some(asked) = of_another {

@@ -336,6 +336,12 @@ mod tests {
                 let mut takes = random.below(5);
                 while takes > 0 {
                     takes -= 1;
+                    if random.below(3) == 0 {
+                        let mark = splitter.mark();
+                        splitter.next_line();
+                        splitter.go_back(mark);
+                        splitter.check();
+                    }
                     let expected = splitter.has_complete_line();
                     numbers.extend(expected.then(|| splitter.next_number()));
                     let line = splitter.next_line().map(owned);
