@@ -10,4 +10,3 @@ pub mod marks;
 pub mod mounts;
 pub mod run_mark;
 pub mod signal_names;
-pub mod stdin_asked;
