@@ -11,7 +11,6 @@ pub mod deferred;
 pub mod doing;
 pub mod drain;
 mod due;
-pub mod echo;
 pub mod ending;
 mod facts;
 
@@ -52,7 +51,6 @@ use crate::sys::spawn::Began;
 use deferred::Deferred;
 use doing::Doing;
 use drain::Draining;
-use echo::Prompt;
 use ending::Ending;
 pub use facts::Facts;
 use input::Input;
@@ -181,8 +179,6 @@ pub struct Session {
     pub touched: bool,
     /// Who is attached.
     pub viewers: Viewers,
-    /// The prompt of its line editor.
-    pub prompt: Prompt,
     /// What the program has set in its terminal, where it has one.
     pub modes: Option<Box<TermModes>>,
     /// Characters that the command has written, told by their first bytes, once not all of them
@@ -251,7 +247,6 @@ impl Session {
             input_lost: false,
             touched: false,
             viewers: Viewers::default(),
-            prompt: Prompt::default(),
             modes: tty.then(Box::default),
             chars: None,
             doing: Doing::default(),

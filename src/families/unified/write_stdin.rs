@@ -240,7 +240,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             let secrecy = Secrecy::of(params.secret, now_ns);
             accept(core, &mut bytes, params.eof, secrecy)?;
             if let Some(asked) = &mut asked {
-                asked.sent(&secrecy.echoed(&bytes), echo, core.prompt());
+                asked.sent(&secrecy.echoed(&bytes), echo);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Text: from bytes to what people and models read, within bounds on lines and bytes.
 
 pub mod clean;
-pub mod eights;
 pub mod fit;
 pub mod interleave;
 pub mod lines;
