@@ -95,9 +95,6 @@ impl<F: Families> Engine<F> {
         conditions::step(core, cx);
         look_at_processes(core, cx);
         cx.tell_passwords(core);
-        if core.takes_second_look(cx.now_ns) {
-            cx.ask_again(core);
-        }
         cx.tell_facts(core, entry.family.family_name());
         // A family sees what has come true.
         entry.family.step(core, cx);

@@ -41,6 +41,7 @@ mod jobs;
 pub mod judge;
 pub mod keeper_link;
 pub mod launch;
+mod list_looks;
 pub mod ledger;
 pub mod listener;
 mod log_facts;
@@ -69,6 +70,7 @@ use contract::cx::Cx;
 use contract::{Families, Methods};
 use helpers::Helpers;
 use jobs::Line;
+use list_looks::ListLooks;
 use launch::Launcher;
 use listener::Door;
 use pages::Pages;
@@ -103,6 +105,8 @@ pub enum Owner {
     Line,
     /// The protocol that stdin's client speaks has something to say.
     Codec,
+    /// Lists have sessions to look at.
+    Lists,
 }
 
 /// A request that waits.
@@ -160,6 +164,8 @@ pub struct Engine<F: Families> {
     pages: Pages,
     /// Requests in line for their turn.
     line: Line,
+    /// Lists whose sessions are being looked at.
+    list_looks: ListLooks,
     next_ticket: Ticket,
     /// Since when stdin has ended and the reader takes nothing of so much that is unsent.
     stuck_since: Option<(u64, usize)>,

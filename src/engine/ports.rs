@@ -8,7 +8,6 @@ use mio::Interest;
 use super::contract::Families;
 use super::contract::cx::Cx;
 use super::port_room;
-use super::sessions::{Entry, Sessions};
 use super::watch::{Port, token_of};
 use crate::limits::{HTTP_PROBES, NS_PER_MS, PORT_FDS_PER_LOOK, PORT_LOOK_MS};
 use crate::pure::net::Listener;
@@ -19,7 +18,7 @@ use crate::session::members::Number;
 use crate::session::ports::{Looked, PortLook, PortWait};
 use crate::session::probe::{Probe, Told};
 use crate::session::wait::{Wait, WaitKind};
-use crate::session::{Session, SessionId};
+use crate::session::Session;
 use crate::sys::tree::{self, Tree};
 
 impl<F: Families> Cx<F> {
@@ -76,31 +75,10 @@ impl<F: Families> Cx<F> {
         true
     }
 
-    /// Notes for a list the ports that sessions listen on, of as many as the turn has time for.
-    /// Those that were seen to listen come first; with the others each list goes on where the last
-    /// one has stopped.
-    pub fn note_all_listening(&mut self, sessions: &mut Sessions<F>) {
-        let listens =
-            |one: &Entry<F>| one.core.listened_since(0).is_some_and(|all| !all.is_empty());
-        let ids = |from: SessionId, to: SessionId| {
-            let others = sessions.iter().filter(|one| !listens(one)).map(|one| one.core.id);
-            others.filter(move |id| (from..to).contains(id))
-        };
-        let from = self.ports.list_from;
-        let first: Vec<SessionId> =
-            sessions.iter().filter(|one| listens(one)).map(|one| one.core.id).collect();
-        let known = first.len();
-        let order = first.into_iter().chain(ids(from, SessionId::MAX)).chain(ids(0, from));
-        let order: Vec<SessionId> = order.collect();
-        for (at, id) in order.into_iter().enumerate() {
-            let Some(entry) = sessions.get_mut(id) else { continue };
-            if !self.note_listening(&mut entry.core) {
-                if at >= known {
-                    self.ports.list_from = id;
-                }
-                return;
-            }
-        }
+    /// Whether it is noted for a list on which ports a session listens, by a look since then or by
+    /// one that this turn has time for.
+    pub fn has_listening_since(&mut self, core: &mut Session, since_ns: u64) -> bool {
+        core.listened_since(since_ns).is_some() || self.note_listening(core)
     }
 
     fn listening_now(&mut self, core: &Session) -> Option<Vec<Listening>> {

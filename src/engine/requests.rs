@@ -33,8 +33,17 @@ struct Origin {
     line: u64,
     /// The session that the request was put off for.
     after: Option<SessionId>,
+    /// Since when sessions were looked at for the list that is asked again.
+    looked_since_ns: Option<u64>,
     /// Whether it stood in line, or was put off, and has its turn now.
     in_turn: bool,
+}
+
+impl Origin {
+    /// A request that comes for the first time.
+    fn new(client: ClientId, line: u64) -> Self {
+        Self { client, line, after: None, looked_since_ns: None, in_turn: false }
+    }
 }
 
 impl<F: Families> Engine<F> {
@@ -43,11 +52,12 @@ impl<F: Families> Engine<F> {
         self.read_clients();
         self.hang_up_on_the_worst();
         self.launcher.spawns_left = SPAWNS_PER_TURN;
+        self.step_list_looks();
         for _ in 0..REQUESTS_PER_TURN {
             if self.launcher.spawns_left == 0 {
                 break;
             }
-            if self.ask_again() {
+            if self.ask_again() || self.ask_list_again() {
                 continue;
             }
             let has_line =
@@ -57,7 +67,7 @@ impl<F: Families> Engine<F> {
                 self.next_in_line(others)
             {
                 let request = wire::Request { id, method: method.to_owned(), params: &params };
-                self.answer(&request, Origin { client, line, after: None, in_turn: true });
+                self.answer(&request, Origin { in_turn: true, ..Origin::new(client, line) });
                 continue;
             }
             let Some(client) = self.cx.clients.next_in_turn(has_line) else { break };
@@ -143,8 +153,7 @@ impl<F: Families> Engine<F> {
             for Asked { id, method, params } in asked {
                 self.cx.counters.requests += 1;
                 let request = wire::Request { id, method: method.to_owned(), params: &params };
-                let from = Origin { client, line: number, after: None, in_turn: false };
-                self.answer(&request, from);
+                self.answer(&request, Origin::new(client, number));
             }
             return;
         }
@@ -163,7 +172,7 @@ impl<F: Families> Engine<F> {
             let error = RpcError::invalid_request(&message);
             return self.cx.clients.refuse_line(client, Some(id), &error, number);
         }
-        self.answer(&request, Origin { client, line: number, after: None, in_turn: false });
+        self.answer(&request, Origin::new(client, number));
     }
 
     /// Asks the oldest request again that was put off for a session that has told what it was to
@@ -172,9 +181,8 @@ impl<F: Families> Engine<F> {
     fn ask_again(&mut self) -> bool {
         let told = &mut self.cx.queues.told;
         if self.cx.closing.is_some() {
-            // Who has a wait besides is answered by that.
-            let sessions = &self.sessions;
-            told.retain(|id| sessions.get(*id).is_some_and(|one| one.core.waits.is_empty()));
+            // Each has a wait besides, and is answered by that.
+            told.clear();
         }
         let Some(session) = told.front().copied() else { return false };
         let entry = self.sessions.get_mut(session);
@@ -188,7 +196,23 @@ impl<F: Families> Engine<F> {
         };
         let id = ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id);
         let request = wire::Request { id, method: method.to_owned(), params: &params };
-        self.answer(&request, Origin { client, line, after: Some(session), in_turn: true });
+        let from = Origin { after: Some(session), in_turn: true, ..Origin::new(client, line) };
+        self.answer(&request, from);
+        true
+    }
+
+    /// Asks a list again whose sessions were looked at; whether there was one.
+    fn ask_list_again(&mut self) -> bool {
+        let Some((Deferred { ticket, client, method, params, line, .. }, since_ns)) =
+            self.next_looked_list()
+        else {
+            return false;
+        };
+        let id = ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id);
+        let request = wire::Request { id, method: method.to_owned(), params: &params };
+        let looked_since_ns = Some(since_ns);
+        let from = Origin { looked_since_ns, in_turn: true, ..Origin::new(client, line) };
+        self.answer(&request, from);
         true
     }
 
@@ -215,8 +239,9 @@ impl<F: Families> Engine<F> {
             let message = "execd is shutting down and takes no new requests";
             return Err(RpcError::failed(Reason::ShuttingDown, message));
         }
-        let Origin { client, line, after, in_turn } = from;
-        let call = Call { client, id: request.id.clone(), params: request.params, line, after };
+        let Origin { client, line, after, looked_since_ns, in_turn } = from;
+        let (id, params) = (request.id.clone(), request.params);
+        let call = Call { client, id, params, line, after, looked_since_ns };
         if !in_turn && self.is_for_the_line(&call, method) {
             self.stand_in_line(&call, method);
             return Ok(Answer::Waits);
@@ -318,23 +343,6 @@ impl<F: Families> Engine<F> {
         Answer::Waits
     }
 
-    /// Puts a request off until a session was looked at a second time, which is soon: it is no wait
-    /// of the session's, and is answered also while execd ends.
-    pub fn defer_to_second_look(
-        &mut self,
-        call: &Call<'_>,
-        method: &'static str,
-        id: SessionId,
-    ) -> Answer {
-        self.put_off(call, method, id);
-        let now_ns = self.cx.now_ns;
-        if let Some(entry) = self.sessions.get_mut(id) {
-            entry.core.want_second_look(now_ns);
-            self.cx.touch(&mut entry.core);
-        }
-        Answer::Waits
-    }
-
     fn put_off(&mut self, call: &Call<'_>, method: &'static str, id: SessionId) -> Option<Ticket> {
         let ticket = self.open_ticket(call, &[id]);
         let starts = self.method(method).is_some_and(|method| method.starts);
@@ -354,7 +362,8 @@ impl<F: Families> Engine<F> {
         if self.cancel_in_line(ticket) {
             return true;
         }
-        let mut found = self.cancel_events(ticket) || self.cancel_page(ticket);
+        let mut found =
+            self.cancel_events(ticket) || self.cancel_page(ticket) || self.cancel_list(ticket);
         for id in sessions.unwrap_or_default() {
             let Some(entry) = self.sessions.get_mut(id) else { continue };
             for wait in entry.core.waits.iter_mut().filter(|wait| wait.ticket == ticket) {

@@ -180,12 +180,6 @@ impl<F: Families> Sessions<F> {
         self.iter().map(|one| &one.core).filter(|core| core.listing == Listing::Listed)
     }
 
-    /// The same, to change them.
-    pub fn listed_mut(&mut self) -> impl Iterator<Item = &mut Session> {
-        let all = self.by_id.values_mut().map(|one| &mut one.core);
-        all.filter(|core| core.listing == Listing::Listed)
-    }
-
     /// The sessions in the table that have not ended.
     pub fn live_count(&self) -> usize {
         self.listed().filter(|core| !core.life.finished()).count()

@@ -17,6 +17,7 @@ use super::contract::cx::{Cx, Queues, Reading};
 use super::contract::{Families, Methods};
 use super::helpers::Helpers;
 use super::jobs::Line;
+use super::list_looks::ListLooks;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
 use super::launch::{self, BaseEnv, Launcher};
 use super::ledger::kept::Events;
@@ -145,6 +146,7 @@ impl<F: Families> Engine<F> {
             helpers: Helpers::default(),
             pages: Pages::default(),
             line: Line::default(),
+            list_looks: ListLooks::default(),
             next_ticket: 1,
             stuck_since: None,
             degraded,

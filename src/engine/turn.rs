@@ -140,6 +140,7 @@ impl<F: Families> Engine<F> {
         !queues.readable.is_empty()
             || !queues.touched.is_empty()
             || !queues.told.is_empty()
+            || self.list_looks.goes_on()
             || !queues.feedable.is_empty()
             || !queues.ended_leaders.is_empty()
             || self.reaping.look_for_children
@@ -292,7 +293,7 @@ impl<F: Families> Engine<F> {
                 Owner::Line => self.line_is_due(),
                 Owner::Codec => self.cx.clients.stdin.tick(self.cx.now_ns),
                 // Looked at in their own steps.
-                Owner::Closing | Owner::Events => {}
+                Owner::Closing | Owner::Events | Owner::Lists => {}
             }
         }
     }
@@ -387,10 +388,6 @@ impl<F: Families> Engine<F> {
         let mut waits: BTreeMap<Ticket, Vec<SessionId>> = BTreeMap::new();
         for core in self.sessions.iter().map(|one| &one.core) {
             core.waits.iter().for_each(|wait| waits.entry(wait.ticket).or_default().push(core.id));
-            // A request that is put off for a second look is no wait of the session's.
-            for ticket in core.deferred.iter().filter_map(|one| one.ticket) {
-                waits.entry(ticket).or_insert_with(|| vec![core.id]);
-            }
         }
         for (ticket, sessions) in waits.iter() {
             let once = |one: &Pending| {

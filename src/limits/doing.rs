@@ -39,6 +39,8 @@ pub const DOING_FRESH_MS: u64 = 150;
 pub const DOING_WATCHED_MAX: usize = 8;
 /// Once looks have taken so long in a turn, no further one is begun in it.
 pub const DOING_TURN_MS: u64 = 5;
+/// The longest that a list waits for looks at its sessions.
+pub const LIST_LOOKS_MS: u64 = 250;
 /// How soon a look is tried again that could not be taken; each further time twice as long.
 pub const DOING_RETRY_MS: u64 = 2;
 /// The longest pause before it is.

@@ -39,8 +39,6 @@ pub struct Listeners {
     pub told_left: usize,
     /// How long looks for these have taken.
     told_ns: u64,
-    /// The session that the next list looks at first: the last one had no time left for it.
-    pub list_from: SessionId,
 }
 
 impl Listeners {
@@ -53,8 +51,8 @@ impl Listeners {
     pub fn begin_turn(&mut self, turn: u64) {
         if self.turn != turn {
             let (fds_left, told_left) = (HOLDER_FDS_PER_TURN, TOLD_FDS_PER_TURN);
-            let Self { network, marks, list_from, .. } = *self;
-            let kept = Self { network, marks, list_from, ..Self::default() };
+            let Self { network, marks, .. } = *self;
+            let kept = Self { network, marks, ..Self::default() };
             *self = Self { turn, fds_left, told_left, ..kept };
         }
     }
@@ -259,11 +257,10 @@ mod tests {
         let began_ns = listeners.may_tell().expect("nobody has looked yet");
         listeners.has_told(began_ns - TOLD_TURN_MS * NS_PER_MS);
         assert_eq!(listeners.may_tell(), None);
-        listeners.list_from = 7;
         listeners.begin_turn(1);
         assert_eq!(listeners.may_tell(), None, "the turn goes on");
         listeners.begin_turn(2);
-        assert!(listeners.may_tell().is_some() && listeners.list_from == 7);
+        assert!(listeners.may_tell().is_some());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::pure::process::killed::KilledBy;
 use crate::pure::time::deadlines::Deadlines;
 use crate::pure::time::slots::Slots;
 use crate::session::census::{Lookout, descendants};
-use crate::session::doing::{Seen, Sight};
+use crate::session::doing::{NextLook, Seen, Sight};
 use crate::session::members::Members;
 use crate::session::ports::Listeners;
 use crate::session::report::NamedProcess;
@@ -327,6 +327,13 @@ impl<F: Families> Cx<F> {
         let since_ns = self.answers_since_ns.unwrap_or(self.now_ns);
         let leaders = &self.leaders;
         core.doing(since_ns, &mut Sight { now_ns: self.now_ns, lookout, leaders })
+    }
+
+    /// Takes the look that a list still needs of a session, where it is due.
+    pub fn look_for_list(&mut self, core: &mut Session, since_ns: u64) -> NextLook {
+        let lookout = &mut self.lookout.borrow_mut();
+        let sight = &mut Sight { now_ns: self.now_ns, lookout, leaders: &self.leaders };
+        core.look_for_list(since_ns, sight)
     }
 
     /// Takes the look at a session's processes that is due. Gives descriptors to watch.
