@@ -59,7 +59,6 @@ impl<F: Families> Engine<F> {
     }
 
     fn watch_writer(&mut self, (log, acks): (RawFd, RawFd)) {
-        self.cx.lookout.borrow_mut().looks.borrow_mut().helper = self.cx.keeper.pid();
         let watch = &self.cx.watch;
         let watched = watch
             .add(log, KEEPER_LOG, Interest::PRIORITY)
@@ -67,9 +66,11 @@ impl<F: Families> Engine<F> {
         if watched.is_err() {
             self.keeper_gone();
         }
+        self.cx.lookout.borrow_mut().helpers = self.cx.keeper.helpers();
     }
 
     fn watch_guard(&mut self, guard: RawFd) {
+        self.cx.lookout.borrow_mut().helpers = self.cx.keeper.helpers();
         if self.cx.watch.add(guard, KEEPER_GUARD, Interest::PRIORITY).is_err() {
             self.guard_gone();
         }

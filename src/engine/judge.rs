@@ -221,11 +221,7 @@ fn step_ending<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
 /// Looks at what the session's processes are at, when a wait may end by that, and when an answer
 /// is about to tell it.
 fn look_at_processes<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
-    let watch = cx.step_quiet(core);
-    for fd in watch {
-        // Without a watch the next look is later.
-        let _ = cx.watch.add(fd, token_of(core.id, Port::Busy), Interest::READABLE);
-    }
+    cx.step_quiet(core);
     if core.tells_soon(cx.now_ns) {
         cx.note_listening(core);
     }

@@ -286,6 +286,7 @@ impl<F: Families> Engine<F> {
             started_ns: self.cx.now_ns,
             started_wall_ms: clock::wall_ms(),
         };
+        self.cx.starts.note(start_ticks, id);
         let record = GuardRecord { sid: child.pid, ..record };
         self.adopt(record, facts, child, stdio)?;
         if let Some(entry) = self.sessions.get_mut(id) {

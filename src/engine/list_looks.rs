@@ -29,6 +29,8 @@ struct AwaitedList {
 #[derive(Debug, Default)]
 pub struct ListLooks {
     awaited: VecDeque<AwaitedList>,
+    /// The session that the next list looks at first: the last one had no time for it.
+    first: SessionId,
     /// Looks are left that this turn had no time for.
     goes_on: bool,
 }
@@ -49,6 +51,8 @@ impl<F: Families> Engine<F> {
         }
         let now_ns = self.cx.now_ns;
         let mut left: Vec<SessionId> = self.sessions.iter().map(|one| one.core.id).collect();
+        let behind = left.partition_point(|id| *id < self.list_looks.first);
+        left.rotate_left(behind);
         let due_ns = self.look_at_these(&mut left, now_ns);
         if left.is_empty() || call.id.is_none() || self.cx.closing.is_some() {
             return Some(now_ns);
@@ -100,10 +104,10 @@ impl<F: Families> Engine<F> {
     /// The oldest list whose sessions were all looked at, or whose time is over.
     pub(super) fn next_looked_list(&mut self) -> Option<(Deferred, u64)> {
         let (now_ns, closing) = (self.cx.now_ns, self.cx.closing.is_some());
-        let is_ready =
-            |one: &AwaitedList| one.left.is_empty() || one.until_ns <= now_ns || closing;
+        let is_ready = |one: &AwaitedList| one.left.is_empty() || one.until_ns <= now_ns || closing;
         let at = self.list_looks.awaited.iter().position(is_ready)?;
         let list = self.list_looks.awaited.remove(at)?;
+        self.list_looks.first = list.left.first().copied().unwrap_or(0);
         self.arm_list_looks();
         Some((list.request, list.since_ns))
     }

@@ -293,9 +293,6 @@ impl<F: Families> Engine<F> {
             wait.began_total = core.output_bytes_total();
             wait.tells_ns =
                 wait.ends_ns(self.cx.now_ns, self.cx.wall_ms).filter(|_| wait.tells_state);
-            if let Some(due_ns) = wait.tells_ns {
-                wait.early_ms = self.cx.slots.take_ms(due_ns, self.cx.now_ns);
-            }
             core.waits.push(wait);
             core.note_waiter(self.cx.now_ns);
             self.cx.touch(core);

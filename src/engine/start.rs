@@ -17,10 +17,10 @@ use super::contract::cx::{Cx, Queues, Reading};
 use super::contract::{Families, Methods};
 use super::helpers::Helpers;
 use super::jobs::Line;
-use super::list_looks::ListLooks;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
 use super::launch::{self, BaseEnv, Launcher};
 use super::ledger::kept::Events;
+use super::list_looks::ListLooks;
 use super::listener::Door;
 use super::pages::Pages;
 use super::reap::Reaping;
@@ -33,10 +33,8 @@ use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::process::login_shell::below_the_login;
 use crate::pure::process::run_mark::SessionMarks;
+use crate::pure::process::starts::Starts;
 use crate::pure::time::deadlines::Deadlines;
-use crate::pure::time::slots::Slots;
-use crate::session::census::Lookout;
-use crate::session::looks::Looks;
 use crate::session::ports::Listeners;
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
@@ -91,7 +89,6 @@ impl<F: Families> Engine<F> {
         let (spawner, mounts, degraded) = ways_to_start(&mut config)?;
         let spawner = Rc::new(spawner);
         let instance = host::random_hex();
-        let looks = Looks::new(Rc::clone(&spawner), &instance);
         let keeper = new_link(&config, &instance)?;
         let watch = Watch::new().map_err(|error| poll_failure(&error))?;
         let clocks = Clocks::new().map_err(system("timerfd"))?;
@@ -117,13 +114,13 @@ impl<F: Families> Engine<F> {
                 drain_deferred: false,
                 raised_pipe_bytes: 0,
             },
-            lookout: RefCell::new(Lookout::new(looks)),
+            lookout: RefCell::default(),
             ports: Listeners::marked(session_marks),
             leaders: BTreeMap::new(),
+            starts: Starts::default(),
             text_bytes: 0,
             effects: Vec::new(),
             answers_since_ns: None,
-            slots: Slots::default(),
             books: F::Books::default(),
             closing: None,
             front: None,

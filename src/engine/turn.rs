@@ -229,10 +229,6 @@ impl<F: Families> Engine<F> {
             }
             Port::Probe => cx.touch(core),
             Port::Input => cx.queues.input_ready(id),
-            Port::Busy => {
-                core.note_move(cx.now_ns);
-                cx.touch(core);
-            }
             Port::Leader => _ = cx.queues.ended_leaders.insert(id),
             Port::Member => {
                 if let Some(ending) = &mut core.ending {

@@ -6,14 +6,8 @@ pub const LEFT_NAMED: usize = 4;
 pub const NAMED_PROCESSES: usize = 16;
 /// Bytes of a command line read from /proc for such a name.
 pub const PROCESS_COMMAND_BYTES: usize = 256;
-/// Processes that are asked about in one look at the memory of others (src/sys/look.rs).
-pub const LOOK_PIDS: usize = 1024;
-/// Longest wait for the answers of the looks of one turn.
-pub const LOOK_WAIT_MS: u64 = 250;
-/// Orphans whose owners are remembered.
-pub const LOOK_REMEMBERED: usize = 16 * 1024;
-/// For so long a process that has not answered is not asked again.
-pub const LOOK_AGAIN_MS: u64 = 5_000;
+/// Starts of sessions that are remembered: an orphan counts for the one that began last before it.
+pub const STARTS_REMEMBERED: usize = 1_024;
 /// Bytes of a process's environment searched for execd's marks.
 pub const ENVIRON_BYTES: usize = 2 * 1024 * 1024;
 /// Longest single argument that execve takes: MAX_ARG_STRLEN, 32 pages, see execve(2).

@@ -4,11 +4,10 @@
 //! and is as old as its first piece: who was forked since may be missing, so whoever has sent
 //! signals or heard of an end asks for one that began later.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::looks::Looks;
 use crate::limits::{
     CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, DOING_TURN_MS, HOLDER_LOOKS_PER_TURN, NS_PER_MS,
     OPENED_PER_TURN,
@@ -45,10 +44,11 @@ pub struct Lookout {
     reads_left: usize,
     /// Processes that may still be opened in this turn.
     opens_left: usize,
-    /// What needs more than a look at /proc.
-    pub looks: Rc<RefCell<Looks>>,
     /// Looks at who holds a session's output that may still be taken in this turn.
     looks_left: usize,
+    /// The helpers that are children of execd: they have descriptors of all sessions, and are
+    /// nobody's orphans.
+    pub helpers: [Option<i32>; 2],
     /// The children of execd that lead no session, once they were read in this turn.
     orphans: Option<Rc<Orphans>>,
     /// How many looks of the one who asks for the next census have left him in doubt.
@@ -83,15 +83,9 @@ impl Census {
 }
 
 impl Lookout {
-    /// One that asks by these.
-    pub fn new(looks: Looks) -> Self {
-        Self { looks: Rc::new(RefCell::new(looks)), ..Self::default() }
-    }
-
     /// A turn begins.
     pub fn begin_turn(&mut self, turn: u64) {
         self.turn = turn;
-        self.looks.borrow_mut().begin_turn();
         self.reads_left = CENSUS_TURN_PROCESSES;
         self.opens_left = OPENED_PER_TURN;
         self.looks_left = HOLDER_LOOKS_PER_TURN;
@@ -189,7 +183,9 @@ impl Lookout {
 
     /// The children of execd that lead no session, as they are in this turn.
     pub fn orphans(&mut self, leads: impl Fn(i32) -> bool) -> Rc<Orphans> {
-        Rc::clone(self.orphans.get_or_insert_with(|| Rc::new(Orphans::read(leads))))
+        let helpers = self.helpers;
+        let known = |pid| leads(pid) || helpers.contains(&Some(pid));
+        Rc::clone(self.orphans.get_or_insert_with(|| Rc::new(Orphans::read(known))))
     }
 }
 

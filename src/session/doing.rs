@@ -9,7 +9,6 @@ use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
 use crate::sys::io;
-use crate::sys::proc::Target;
 use crate::sys::proc_work;
 use crate::sys::tree::{self, Orphans};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,8 +121,6 @@ pub struct Doing {
     pub(super) put_off_ms: u64,
     /// The ports that were listened on just before an answer is due, and when that was.
     listened: Option<(u64, Vec<Listening>)>,
-    /// Members whose end is watched for, once the session has settled.
-    pub(super) watched: Vec<Target>,
 }
 
 impl Look {
@@ -222,11 +219,8 @@ impl Session {
         }
         let modes = self.output.fd().filter(|_| self.facts.tty).and_then(doing::modes);
         let whole = tree.complete && !busy && self.is_only_ours();
-        let stranger = if whole { reached_by(&orphans, &leads, &all, &ours) } else { None };
-        let whole = whole && stranger.is_none();
-        let mut found = pure::decide(&all, modes, whole, &self.last_line());
-        // Its end may leave the session to itself.
-        found.busy.extend(stranger);
+        let whole = whole && !is_reached(&orphans, &leads, &all, &ours);
+        let found = pure::decide(&all, modes, whole, &self.last_line());
         (found, tree.complete.then_some(tree.pids))
     }
 
@@ -356,22 +350,23 @@ impl Session {
     }
 }
 
-/// A process that has left some session and has one of this session's descriptors, or of which
-/// that is not known.
-fn reached_by(
+/// Whether a process that has left some session has one of this session's descriptors, or that is
+/// not known.
+fn is_reached(
     orphans: &Orphans,
     leads: &impl Fn(i32) -> bool,
     all: &[Process],
     ours: &Ours,
-) -> Option<i32> {
+) -> bool {
     let own = |sid: i32| sid == ours.sid || leads(sid);
     let mut strangers = orphans.strangers(own).peekable();
-    strangers.peek()?;
+    if strangers.peek().is_none() {
+        return false;
+    }
     let mut pipes: BTreeSet<u64> = all.iter().flat_map(Process::pipes).collect();
     pipes.extend(ours.stdin);
     pipes.extend(ours.outputs.iter().copied());
     strangers
         .enumerate()
-        .find(|(at, pid)| *at >= STRANGERS_ASKED_MAX || doing::reaches_into(*pid, &pipes, ours))
-        .map(|(_, pid)| pid)
+        .any(|(at, pid)| at >= STRANGERS_ASKED_MAX || doing::reaches_into(pid, &pipes, ours))
 }

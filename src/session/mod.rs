@@ -20,7 +20,6 @@ pub mod idle;
 pub mod input;
 pub mod killing;
 pub mod listening;
-pub mod looks;
 pub mod members;
 pub mod output;
 pub mod port_holders;

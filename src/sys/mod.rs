@@ -19,8 +19,6 @@
 //! | `tree` | the processes of a session, from its leader down |
 //! | `netlink`, `listeners` | TCP listeners, and whose descriptors they are |
 //! | `tcp` | connections to servers on this machine |
-//! | `look` | what is in the memory of other processes, asked with a deadline |
-//! | `call_ends` | when the calls of other processes end by themselves |
 //! | `doing` | what the threads of other processes wait on |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
 //! | `run_limit` | the limit that marks the processes of a run of pi |
@@ -45,7 +43,6 @@
 #![allow(unsafe_code)]
 
 pub mod agent_dirs;
-pub mod call_ends;
 pub mod child;
 pub mod clock;
 pub mod doing;
@@ -67,7 +64,6 @@ pub mod log_place;
 mod log_stamp;
 pub mod log_total;
 pub mod log_walk;
-pub mod look;
 pub mod memory_file;
 pub mod mounts;
 pub mod netlink;

@@ -242,6 +242,9 @@ pub fn is_users(pid: i32, uid: u32) -> bool {
 /// long as it holds the map of it. Empty for one that is gone.
 pub fn name(pid: i32) -> String {
     let name = read_some(&format!("/proc/{pid}/comm"), STAT_BYTES).unwrap_or_default();
+    if name.is_empty() && !proc_view::tells() && session_of(pid).is_some() {
+        return UNTOLD_NAME.to_owned();
+    }
     printable(name.trim_ascii_end())
 }
 
@@ -282,36 +285,13 @@ fn any_thread(pid: i32, fits: impl Fn(u8) -> bool) -> bool {
     })
 }
 
-/// The name of a process in brackets, for people who would have its command line: at most
-/// `max_bytes` long, empty for one that is gone.
-pub fn bracketed_name(pid: i32, max_bytes: usize) -> String {
-    let name = name(pid);
-    if name.is_empty() {
-        let untold = !proc_view::tells() && session_of(pid).is_some();
-        return if untold { UNTOLD_NAME.to_owned() } else { name };
-    }
-    let mut text = format!("[{name}]");
-    text.truncate(text.floor_char_boundary(max_bytes));
-    text
-}
-
-/// The command line of a process for people: arguments joined by spaces, control characters
-/// made `?`, at most `max_bytes` long. `[name]` for one without arguments (a zombie, a kernel
-/// thread) and for one whose memory cannot be read now, empty for one that is gone. It may have to
-/// wait: see src/sys/look.rs.
-pub(super) fn command(pid: i32, max_bytes: usize) -> String {
-    let path = format!("/proc/{pid}/cmdline");
-    let cmdline = if is_stuck(pid) { None } else { read_some(&path, max_bytes) };
-    let mut bytes = cmdline.unwrap_or_default();
+/// The command line of a process: arguments joined by blanks, control characters made `?`, at most
+/// `max_bytes` long. Empty where there is none to be had. The memory of the process holds it, so a
+/// read may wait: the loop never calls this.
+pub fn command_line(pid: i32, max_bytes: usize) -> String {
+    let mut bytes = read_some(&format!("/proc/{pid}/cmdline"), max_bytes).unwrap_or_default();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
-    if bytes.is_empty() {
-        return bracketed_name(pid, max_bytes);
-    }
-    for byte in &mut bytes {
-        if *byte == 0 {
-            *byte = b' ';
-        }
-    }
+    bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
     let mut text = printable(&bytes);
     text.truncate(text.floor_char_boundary(max_bytes));
     text
@@ -320,7 +300,7 @@ pub(super) fn command(pid: i32, max_bytes: usize) -> String {
 /// Whether one of the environment entries that a process was started with fits. They are given in
 /// their order, as far as the first `ENVIRON_BYTES` show. None where that cannot be told: we may
 /// not look, it is stuck, or it is becoming another program and has none for a moment. It may have
-/// to wait: see src/sys/look.rs.
+/// to wait.
 pub fn environ_any(pid: i32, fits: impl FnMut(&[u8]) -> bool) -> Option<bool> {
     if is_stuck(pid) {
         return None;
@@ -494,12 +474,10 @@ mod tests {
         while !is_stuck(pid) {
             crate::sys::poll::pause(1);
         }
-        let told = command(pid, 256);
         for member in members_of(pid) {
             open_target(&member).unwrap().unwrap().signal(libc::SIGKILL).unwrap();
         }
         crate::sys::child::reap_now(pid);
-        assert_eq!(told, "[stuck]");
         assert!(!is_stuck(crate::sys::host::pid()));
     }
 
@@ -538,8 +516,8 @@ mod tests {
         assert_eq!(has(b"X=1"), Some(true));
         assert_eq!(has(b"EXECD_INSTANCE=ab"), Some(false));
         assert!(is_users(child.pid, crate::sys::host::uid()) && !is_users(child.pid, 12_345));
-        assert_eq!(command(child.pid, 256), "/bin/sh -c sleep 60 & wait");
-        assert_eq!(command(child.pid, 9), "/bin/sh -");
+        assert_eq!(command_line(child.pid, 256), "/bin/sh -c sleep 60 & wait");
+        assert_eq!(command_line(child.pid, 9), "/bin/sh -");
         hold_spares();
         assert!(id_in_use(child.pid));
         assert!(!id_in_use(i32::MAX), "no kernel gives so high a number");
@@ -553,6 +531,6 @@ mod tests {
         let target = open_target(&stat(child.pid).unwrap()).unwrap().unwrap();
         assert_eq!(child.wait(), libc::SIGKILL);
         target.signal(libc::SIGKILL).unwrap();
-        assert!(stat(target.pid()).is_none() && command(target.pid(), 9).is_empty());
+        assert!(stat(target.pid()).is_none() && command_line(target.pid(), 9).is_empty());
     }
 }

@@ -102,7 +102,7 @@ fn a_process_whose_memory_cannot_be_read_holds_up_nobody() {
     if !can_trace() {
         return;
     }
-    for (file, told) in [("cmdline", json!("[sleep]")), ("environ", json!(null))] {
+    for file in ["cmdline", "environ"] {
         let mut execd = Execd::start();
         execd.leaves_processes_behind();
         let opened = execd.open("setsid -f sleep 4715; exec sleep 301");
@@ -118,8 +118,7 @@ fn a_process_whose_memory_cannot_be_read_holds_up_nobody() {
         let detached = |execd: &mut Execd| {
             execd.listed(session).expect("listed")["detached"][0]["command"].clone()
         };
-        // It is not asked again for a while.
-        assert_eq!((detached(&mut execd), detached(&mut execd)), (told.clone(), told), "{file}");
+        assert_eq!(detached(&mut execd), "sleep", "{file}");
         assert!(begun.elapsed() < Duration::from_secs(30), "it waited for the memory of another");
         trace.detach();
         execd.kill(session);

@@ -134,8 +134,8 @@ export interface WaitForRow extends Ending, Doing {
   session_id: number;
   name?: string;
   command: string;
-  /** `exited`, or what the session is doing. */
-  state: string;
+  /** `exited`, or what the session is doing; absent where nobody could look in time. */
+  state?: string;
   /** `pending`, or what has become of what was waited for. */
   outcome: string;
   wait?: WaitReport;

@@ -315,6 +315,8 @@ export class Secrets {
   async #asks(id: number): Promise<boolean | undefined> {
     try {
       const row = await this.#row(id);
+      // A list that was too long to look at the session in time says nothing of it.
+      if (row?.running === true && row.state === undefined) return undefined;
       return row?.running === true && row.state === "waiting_for_password";
     } catch {
       // execd is gone, or ends: so are its sessions.

@@ -110,6 +110,11 @@ impl KeeperLink {
         }
     }
 
+    /// The helpers that are children of execd: they are nobody's orphans.
+    pub fn helpers(&self) -> [Option<i32>; 2] {
+        [self.pid(), self.guard.as_ref().and_then(|guard| guard.pid)]
+    }
+
     /// The log writer is gone: its pipes are closed (which takes them out of the poll), what
     /// waited is given up. Gives when it may be started again.
     pub fn lost(&mut self, now_ns: u64) -> u64 {

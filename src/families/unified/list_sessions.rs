@@ -153,12 +153,9 @@ fn rows(engine: &Engine, since_ns: u64) -> Vec<Row> {
     let (cx, sessions) = (&engine.cx, &engine.sessions);
     let nobody = sessions.listed().all(|core| core.ways.own_cap);
     let mut away = if nobody { BTreeMap::new() } else { sessions.detached(cx) };
-    away.values_mut().for_each(|some| some.truncate(NAMED_PROCESSES));
-    // All of them are named by one look.
-    let away_all: Vec<ProcStat> = away.values().flatten().copied().collect();
-    let mut named = cx.named(&away_all).into_iter();
-    let away = away.into_iter().map(|(id, some)| (id, named.by_ref().take(some.len()).collect()));
-    let mut away: BTreeMap<SessionId, Vec<NamedProcess>> = away.into_iter().collect();
+    let named = |some: Vec<ProcStat>| -> Vec<NamedProcess> {
+        some.iter().take(NAMED_PROCESSES).map(NamedProcess::of).collect()
+    };
     let mut row = |core: &Session| {
         let running = !core.life.finished();
         let log = cx.log_status(core);
@@ -187,7 +184,7 @@ fn rows(engine: &Engine, since_ns: u64) -> Vec<Row> {
             shell_exited: core.life.shell_gone().then_some(true),
             listening: core.listened_since(since_ns).unwrap_or_default().to_vec(),
             doing: running.then(|| StateReport::from(&core.seen_for_list(since_ns, cx.now_ns))),
-            detached: away.remove(&core.id).unwrap_or_default(),
+            detached: away.remove(&core.id).map(named).unwrap_or_default(),
         }
     };
     sessions.listed().map(&mut row).collect()

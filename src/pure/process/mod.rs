@@ -10,4 +10,5 @@ pub mod marks;
 pub mod mounts;
 pub mod run_mark;
 pub mod signal_names;
+pub mod starts;
 pub mod stdin_asked;
