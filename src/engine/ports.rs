@@ -7,18 +7,17 @@ use mio::Interest;
 
 use super::contract::Families;
 use super::contract::cx::Cx;
-use super::port_room;
 use super::watch::{Port, token_of};
 use crate::limits::{HTTP_PROBES, NS_PER_MS, PORT_FDS_PER_LOOK, PORT_LOOK_MS};
 use crate::pure::net::Listener;
 use crate::pure::until::PortWanted;
+use crate::session::Session;
 use crate::session::asked::Outcome;
 use crate::session::listening::{self, Found, Listening, Own};
 use crate::session::members::Number;
 use crate::session::ports::{Looked, PortLook, PortWait};
 use crate::session::probe::{Probe, Told};
 use crate::session::wait::{Wait, WaitKind};
-use crate::session::Session;
 use crate::sys::tree::{self, Tree};
 
 impl<F: Families> Cx<F> {
@@ -135,7 +134,7 @@ pub fn step<F: Families>(core: &mut Session, waits: &mut [Wait], cx: &mut Cx<F>)
             let asking = waits.iter_mut().filter_map(of_wait).filter(|one| one.probe.is_some());
             let mut room = HTTP_PROBES.saturating_sub(asking.count());
             for wait in waits.iter_mut().filter(|wait| wants_port(wait)) {
-                take_looked(core, wait, &looked, cx);
+                take_looked(wait, &looked, cx);
                 begin_asking(core, wait, &looked.own, &mut room, cx);
             }
         }
@@ -195,15 +194,18 @@ fn look_at_listeners<F: Families>(
 }
 
 /// Holds a wait against what a look has found.
-fn take_looked<F: Families>(core: &Session, wait: &mut Wait, looked: &Looked, cx: &mut Cx<F>) {
+fn take_looked<F: Families>(wait: &mut Wait, looked: &Looked, cx: &mut Cx<F>) {
     let Some(asked) = &mut wait.asked else { return };
     let found = asked.conditions().find_map(|(by_stop, condition)| {
         let wanted = condition.port?;
         let own = looked.own.iter().find(|one| wanted.takes(one.listener.port))?;
         Some((by_stop, own))
     });
+    let holds = |port: PortWanted| looked.holds(port);
+    let held = asked.conditions().find_map(|(_, one)| one.ports().find_map(holds));
     let Some(ports) = &mut asked.ports else { return };
     let is_first = !std::mem::replace(&mut ports.looked, true);
+    ports.note_held(held, &mut cx.ports.fds_left);
     if let Some((by_stop, own)) = found {
         wait.outcome = Some(Box::new(Outcome {
             port: Some(own.told()),
@@ -211,10 +213,6 @@ fn take_looked<F: Families>(core: &Session, wait: &mut Wait, looked: &Looked, cx
             present_at_entry: is_first && wait.kind != WaitKind::Start,
             ..Outcome::came_true("port", by_stop)
         }));
-    } else if wait.answers_impossible
-        && let Some(why) = port_room::why_none(core, wait, looked, cx)
-    {
-        wait.outcome = Some(Box::new(Outcome::impossible(why)));
     }
 }
 

@@ -6,7 +6,7 @@ use super::Session;
 use super::doing::Seen;
 use super::idle::Idle;
 use super::listening::Listening;
-use super::ports::{self, PortWait};
+use super::ports::{self, HeldPort, PortWait};
 use crate::pure::until::{Condition, Echo, Hit, TextWatch};
 
 /// What `until` and `stop` of a call asked for.
@@ -91,6 +91,11 @@ impl Asked {
             1 => "1 process of the session is left".to_owned(),
             left => format!("{left} processes of the session are left"),
         })
+    }
+
+    /// Who holds a port that is waited for and that the session does not listen on.
+    pub fn held_port_words(&self) -> Option<String> {
+        self.ports.as_ref()?.held.as_ref().map(HeldPort::words)
     }
 
     /// Output came. Whether the session is to be judged for it: a pattern matched, or a match rests

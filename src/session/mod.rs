@@ -22,7 +22,6 @@ pub mod killing;
 pub mod listening;
 pub mod members;
 pub mod output;
-pub mod port_holders;
 pub mod ports;
 pub mod probe;
 pub mod quiet;

@@ -247,6 +247,12 @@ pub struct Moment {
 }
 
 impl Wait {
+    /// The note of an answer about a port that was waited for and that somebody else holds.
+    pub fn held_port_note(&self) -> Option<String> {
+        let asked = self.asked.as_ref().filter(|_| self.outcome.is_none());
+        asked.and_then(|asked| asked.held_port_words())
+    }
+
     /// Why this wait is over at `moment`; `None` while it goes on. The wait of a kill is judged
     /// by the end that it waits for (`Session::verdict`), and comes here only when it was
     /// cancelled.

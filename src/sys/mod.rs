@@ -17,7 +17,7 @@
 //! | `proc` | /proc, and signals through verified pidfds |
 //! | `proc_view` | whether /proc tells of the processes here, and what is told without it |
 //! | `tree` | the processes of a session, from its leader down |
-//! | `netlink`, `listeners` | TCP listeners, and whose descriptors they are |
+//! | `listeners` | TCP listeners, and whose descriptors they are |
 //! | `tcp` | connections to servers on this machine |
 //! | `doing` | what the threads of other processes wait on |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
@@ -66,7 +66,6 @@ pub mod log_total;
 pub mod log_walk;
 pub mod memory_file;
 pub mod mounts;
-pub mod netlink;
 pub mod pidfd;
 pub mod poll;
 pub mod proc;

@@ -108,7 +108,7 @@ pub fn row(
         signal,
         killed_by: if exited { core.killed_by() } else { None },
         failure_message: trouble.failure_message,
-        note: unified::note(core, core.life.finished(), cx),
+        note: unified::note(core, core.life.finished(), cx).or_else(|| wait.held_port_note()),
         log_from: log.from(),
         log_path: log.path,
         log_complete: trouble.log_complete,
