@@ -286,7 +286,6 @@ impl<F: Families> Engine<F> {
             started_ns: self.cx.now_ns,
             started_wall_ms: clock::wall_ms(),
         };
-        self.cx.starts.note(start_ticks, id);
         let record = GuardRecord { sid: child.pid, ..record };
         self.adopt(record, facts, child, stdio)?;
         if let Some(entry) = self.sessions.get_mut(id) {
@@ -407,6 +406,7 @@ impl<F: Families> Engine<F> {
         stdio: Stdio,
     ) -> Result<(), String> {
         let id = record.session;
+        self.cx.starts.note(record.start_ticks, id);
         let Stdio { _held, output, errors, pipe_bytes, input, .. } = stdio;
         let start = Start::new(child.began);
         let stderr = errors.as_ref().map(|errors| (errors.as_raw_fd(), Port::Errors));

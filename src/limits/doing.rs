@@ -11,13 +11,13 @@ pub const DOING_AGREE_MS: u64 = 15;
 /// agree with. It is far more than two looks must be apart: on a busy machine turns begin late.
 pub const DOING_EARLY_MS: u64 = 120;
 /// How long before such an answer the second look is taken, so that the answer itself has none to
-/// wait for. Where many answers are due at once, their looks take several turns. If a program begins
-/// to wait between the two looks, a look at the answer itself is far enough from this one to tell.
+/// wait for. Where many answers are due at once, their looks take several turns. If a program
+/// begins to wait between the two looks, a look at the answer is far enough from this one to tell.
 pub const DOING_READY_MS: u64 = 40;
 /// How long before an answer was due a look may have been taken that it tells, unless something has
 /// moved since.
 pub const DOING_FRESH_MS: u64 = 50;
-/// Once looks have taken so long in a turn, no further one is begun in it.
+/// Once looks have used so much CPU time in a turn, no further one is begun in it.
 pub const DOING_TURN_MS: u64 = 5;
 /// The longest that a list waits for looks at its sessions.
 pub const LIST_LOOKS_MS: u64 = 250;

@@ -17,7 +17,7 @@ pub const PORT_FDS_PER_PROCESS: usize = 1_024;
 pub const PORT_FDS_PER_LOOK: usize = 4_096;
 /// Descriptors that are looked at in one turn for what its replies and lists tell.
 pub const TOLD_FDS_PER_TURN: usize = 8_192;
-/// Once looks at these have taken so long in a turn, no further one is begun in it.
+/// Once looks at these have used so much CPU time in a turn, no further one is begun in it.
 pub const TOLD_TURN_MS: u64 = 5;
 /// Listeners that are named in a reply or a row of a list.
 pub const LISTENERS_NAMED: usize = 16;

@@ -53,7 +53,8 @@ pub struct Lookout {
     orphans: Option<Rc<Orphans>>,
     /// How many looks of the one who asks for the next census have left him in doubt.
     doubts: u32,
-    /// When looks at what processes are at were begun in this turn, and how long they have taken.
+    /// The CPU time at which the last look at what processes are at was begun in this turn, and what
+    /// all of these looks have used. On a busy machine another process may run in the middle of one.
     seeing: (u64, u64),
 }
 
@@ -172,13 +173,13 @@ impl Lookout {
     /// Whether what one more session's processes are at may be looked at in this turn. Whoever
     /// looks says when that is done ([`Self::has_seen`]).
     pub fn may_see(&mut self) -> bool {
-        self.seeing.0 = clock::now_ns();
+        self.seeing.0 = clock::used_ns();
         self.seeing.1 < DOING_TURN_MS * NS_PER_MS
     }
 
     /// A look at what processes are at is done.
     pub fn has_seen(&mut self) {
-        self.seeing.1 += clock::now_ns().saturating_sub(self.seeing.0);
+        self.seeing.1 += clock::used_ns().saturating_sub(self.seeing.0);
     }
 
     /// The children of execd that lead no session, as they are in this turn.

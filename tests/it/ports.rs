@@ -244,8 +244,8 @@ fn lists_of_hundreds_of_sessions_come_to_the_one_that_listens() {
 
 // ---- Held by somebody else --------------------------------------------------------------
 
-/// rule: waits.md, Listening: A wait for a port that somebody else holds goes on, and its answer says
-///   who holds the port
+/// rule: waits.md, Listening: A wait for a port that somebody else holds goes on, and its answer
+///   says who holds the port
 #[test]
 fn a_port_that_somebody_else_holds_is_told_and_waited_for() {
     let Some(mut execd) = start() else { return };

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 /// How long a wait is watched: this is what is measured, not a hope.
 const WATCHED: Duration = Duration::from_secs(4);
-/// A time without a call after which the looks of a wait's beginning are over, and a clock has fired
-/// that is armed for nobody.
+/// A time without a call after which the looks of a wait's beginning are over, and a clock has
+/// fired that is armed for nobody.
 const QUIET: Duration = Duration::from_millis(1_200);
 /// What a wait is made on: it neither waits for input nor uses a processor.
 const SLEEPER: &str = "exec sleep 1000";
