@@ -267,8 +267,6 @@ pub const KEEPER_READ_BYTES: usize = 128 * 1024;
 pub const LOG_NAME_BYTES: usize = 255;
 /// Scans the guard makes for processes to end after execd was killed.
 pub const GUARD_SCANS: usize = 200;
-/// Looks of one scan where /proc does not list everybody, each of more numbers.
-pub const GUARD_DOUBTS: u32 = 3;
 /// The guard's pause between two scans.
 pub const GUARD_SCAN_PAUSE_MS: u64 = 5;
 

@@ -20,6 +20,7 @@ use crate::session::ports::{Looked, PortLook, PortWait};
 use crate::session::probe::{Probe, Told};
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::{Session, SessionId};
+use crate::sys::proc;
 use crate::sys::tree::{self, Tree};
 
 impl<F: Families> Cx<F> {
@@ -29,7 +30,12 @@ impl<F: Families> Cx<F> {
         let leaders = &self.leaders;
         let leads = |pid: i32| leaders.contains_key(&pid);
         let orphans = self.lookout.borrow_mut().orphans(leads);
-        let (adopted, all) = self.ports.adopted(core.id, &orphans, leads);
+        let (starts, keeper) = (&self.starts, &self.keeper);
+        let session_of = |pid: i32| {
+            let began = proc::stat(pid).filter(|_| !keeper.is_helper(pid))?.start_ticks;
+            starts.last_before(began)
+        };
+        let (adopted, all) = self.ports.adopted(core.id, &orphans, leads, session_of);
         // A look at what the processes are at has walked them already.
         let walked = core.walked(self.now_ns).filter(|_| core.number == Number::Leads);
         if let Some(pids) = walked.filter(|_| adopted.is_empty()) {

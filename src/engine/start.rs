@@ -31,7 +31,7 @@ use crate::config::{Config, SocketPlace};
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::process::login_shell::below_the_login;
-use crate::pure::process::run_mark::SessionMarks;
+use crate::pure::process::starts::Starts;
 use crate::pure::time::deadlines::Deadlines;
 use crate::pure::time::slots::Slots;
 use crate::session::census::Lookout;
@@ -43,11 +43,11 @@ use crate::sys::host::{self, FileLimit};
 use crate::sys::io::ENOENT;
 use crate::sys::log_place::{self, Wanted};
 use crate::sys::mounts::MountTable;
-use crate::sys::proc_view::{self, View};
+use crate::sys::proc_view;
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::{Channel, tell_people};
-use crate::sys::{given, proc, run_limit};
+use crate::sys::{given, proc};
 
 fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
     move |errno| format!("{what}: {}", errno_text(errno))
@@ -96,9 +96,6 @@ impl<F: Families> Engine<F> {
         let clocks = Clocks::new().map_err(system("timerfd"))?;
         let now_ns = clock::now_ns();
         let sessions = Sessions::new(config.first_session_id);
-        let own_limits = run_limit::soft_of(0).zip(run_limit::of(0));
-        let session_marks =
-            own_limits.and_then(|(soft, hard)| SessionMarks::new(&instance, soft, hard));
         let cx = Cx {
             now_ns,
             wall_ms: clock::wall_ms(),
@@ -117,8 +114,9 @@ impl<F: Families> Engine<F> {
                 raised_pipe_bytes: 0,
             },
             lookout: RefCell::new(Lookout::new(looks)),
-            ports: Listeners::marked(session_marks),
+            ports: Listeners::default(),
             leaders: BTreeMap::new(),
+            starts: Starts::default(),
             text_bytes: 0,
             effects: Vec::new(),
             answers_since_ns: None,
@@ -131,8 +129,7 @@ impl<F: Families> Engine<F> {
             chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
         };
         let base_env = BaseEnv::new(below_the_login(given::environment()), &instance);
-        let launcher =
-            Launcher { spawner, mounts, base_env, instance, next_run_number: 0, spawns_left: 0 };
+        let launcher = Launcher { spawner, mounts, base_env, instance, spawns_left: 0 };
         let mut engine = Self {
             cx,
             sessions,
@@ -268,7 +265,7 @@ fn lacks(
          execd holds"
             .to_owned()
     });
-    let proc = proc_lack(proc_view::look(), mounts);
+    let proc = proc_lack(mounts);
     // Without /proc that is a part of what is missing.
     let unknown = (!mounts.is_known() && proc_view::tells()).then(|| {
         "/proc/self/mountinfo: it cannot be read, so each command is started by fork, as if it lay \
@@ -278,21 +275,15 @@ fn lacks(
     [subreaper, unshared, table, proc, unknown].into_iter().flatten().collect()
 }
 
-/// What a /proc that does not tell of all processes costs.
-fn proc_lack(view: View, mounts: &MountTable) -> Option<String> {
-    let costs = match view {
-        View::Hides => {
-            "of a process that a command starts as another user (sudo) no name, state or port is \
-             told"
-        }
-        _ => {
-            "processes are found by their numbers and ended all the same, but nothing is told of \
-             their names, states and ports, and no wait for a port or for input is taken"
-        }
-    };
+/// What a /proc that does not tell of the processes here costs.
+fn proc_lack(mounts: &MountTable) -> Option<String> {
     let forks = if mounts.is_known() { "" } else { "; each command is started by fork" };
-    let what = if view == View::Hides { "a whole /proc" } else { "/proc" };
-    view.why().map(|why| format!("{what}: {why}, so {costs}{forks}"))
+    proc_view::lack().map(|why| {
+        format!(
+            "/proc: {why}, so the end of a session is that of its process group alone, nothing is \
+             told of names, states and ports, and no wait for a port or for input is taken{forks}"
+        )
+    })
 }
 
 /// Which directory logs should go to, as an absolute path; `None`: nowhere.

@@ -51,8 +51,6 @@ pub struct Lookout {
     looks_left: usize,
     /// The children of execd that lead no session, once they were read in this turn.
     orphans: Option<Rc<Orphans>>,
-    /// How many looks of the one who asks for the next census have left him in doubt.
-    doubts: u32,
     /// When looks at what processes are at were begun in this turn, and how long they have taken.
     seeing: (u64, u64),
 }
@@ -108,12 +106,6 @@ impl Lookout {
         self.turn
     }
 
-    /// Says in how many looks nobody was found where somebody must be: the next census looks
-    /// further ([`proc::all_pids`]).
-    pub fn doubt(&mut self, doubts: u32) {
-        self.doubts = doubts;
-    }
-
     /// A census that was not begun before `turn`. None: it is not complete yet, and goes on in the
     /// next turn. Errors: it cannot be told now (EMFILE, ENOMEM).
     pub fn since(&mut self, turn: u64) -> Result<Option<&Census>, i32> {
@@ -127,7 +119,6 @@ impl Lookout {
 
     /// A census of this turn, whatever it takes. Errors: as above.
     pub fn at_once(&mut self) -> Result<&Census, i32> {
-        self.doubts = 0;
         while self.last.as_ref().is_none_or(|last| last.begun < self.turn) {
             let left = std::mem::replace(&mut self.reads_left, usize::MAX);
             let done = self.go_on();
@@ -142,7 +133,7 @@ impl Lookout {
         let mut taking = match self.taking.take() {
             Some(taking) => taking,
             None => Taking {
-                pids: proc::all_pids(self.doubts)?,
+                pids: proc::all_pids()?,
                 census: Census { begun: self.turn, ..Census::default() },
             },
         };

@@ -47,6 +47,7 @@ use crate::pure::terminal::line::LineChars;
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::text::utf8::chars_in;
 use crate::sys::child::Usage;
+use crate::sys::proc_view;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
 use deferred::Deferred;
@@ -57,7 +58,7 @@ use ending::Ending;
 pub use facts::Facts;
 use input::Input;
 use killing::Noted;
-use members::{Detached, Members, Number};
+use members::{Members, Number};
 use output::{Output, Source};
 use ports::PortLook;
 use start::{Start, spawn_failure};
@@ -401,14 +402,14 @@ impl Session {
     /// The members: those whose end is this session's end. `kill_detached`: whoever has left a
     /// session by setsid is ended with the session, whatever its family wants.
     pub fn members(&self, kill_detached: bool) -> Members {
-        let mark = self.facts.run_mark;
-        let takes = self.ways.whole || kill_detached;
+        // Without /proc nobody's parent is known.
+        let takes_detached = (self.ways.whole || kill_detached) && proc_view::tells();
         Members {
             sid: self.facts.pid,
             joined: self.facts.joins,
             start_ticks: self.facts.start_ticks,
             number: self.number,
-            detached: if takes { Detached::Taken(mark) } else { Detached::Spared },
+            takes_detached,
         }
     }
 

@@ -28,8 +28,7 @@ impl Search {
     /// A search for who holds these.
     pub fn new(wanted: &[Listener]) -> Self {
         let wanted = wanted.iter().map(|one| one.inode).collect();
-        let listed = |pids: &Pids| matches!(pids, Pids::Listed(_));
-        Self { wanted, pids: proc::all_pids(0).ok().filter(listed), found: BTreeMap::new() }
+        Self { wanted, pids: proc::all_pids().ok(), found: BTreeMap::new() }
     }
 
     /// Goes on until `left` descriptors were looked at, or a few more. Whether the search is over.

@@ -14,11 +14,9 @@ use crate::limits::{
 };
 use crate::pure::net::Listener;
 use crate::pure::net::room::Room;
-use crate::pure::process::run_mark::SessionMarks;
 use crate::pure::until::{Condition, HttpWanted, PortWanted};
 use crate::sys::clock;
 use crate::sys::listeners::{self, Network};
-use crate::sys::run_limit;
 use crate::sys::tree::Orphans;
 
 /// What one turn knows of listeners and of processes without parents.
@@ -28,11 +26,9 @@ pub struct Listeners {
     table: Option<Rc<Table>>,
     /// Our network, which never changes.
     network: Option<Network>,
-    /// Processes without parents that have left the session that started them: the limit that says
-    /// which that was, and the pid.
-    adopted: Option<Vec<(u64, i32)>>,
-    /// The marks by which such a process is known.
-    pub marks: Option<SessionMarks>,
+    /// Processes without parents that have left the session that started them: the session that they
+    /// count for, and the pid.
+    adopted: Option<Vec<(SessionId, i32)>>,
     /// Descriptors that may still be looked at in this turn, to find who holds a port.
     pub fds_left: usize,
     /// The same, for what replies and lists tell.
@@ -44,17 +40,12 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Nothing yet; orphans that have left their sessions are known by these.
-    pub fn marked(marks: Option<SessionMarks>) -> Self {
-        Self { marks, ..Self::default() }
-    }
-
     /// A turn goes on, or begins.
     pub fn begin_turn(&mut self, turn: u64) {
         if self.turn != turn {
             let (fds_left, told_left) = (HOLDER_FDS_PER_TURN, TOLD_FDS_PER_TURN);
-            let Self { network, marks, list_from, .. } = *self;
-            let kept = Self { network, marks, list_from, ..Self::default() };
+            let Self { network, list_from, .. } = *self;
+            let kept = Self { network, list_from, ..Self::default() };
             *self = Self { turn, fds_left, told_left, ..kept };
         }
     }
@@ -77,22 +68,22 @@ impl Listeners {
         self.told_ns += clock::now_ns().saturating_sub(began_ns);
     }
 
-    /// Those that a session has started and that have left it, by setsid(2) and a second fork; and
-    /// whether these are all.
+    /// The orphans in none of the sessions that `leads` knows which count for this session, by
+    /// `session_of`; and whether these are all.
     pub fn adopted(
         &mut self,
         session: SessionId,
         orphans: &Orphans,
         leads: impl Fn(i32) -> bool,
+        session_of: impl Fn(i32) -> Option<SessionId>,
     ) -> (Vec<i32>, bool) {
-        let Some(marks) = self.marks else { return (Vec::new(), false) };
         if self.adopted.is_none() {
             let strangers = orphans.strangers(&leads).take(ADOPTED_ASKED_MAX);
-            let marked = |pid| Some((run_limit::soft_of(pid)?, pid));
-            self.adopted = Some(strangers.filter_map(marked).collect());
+            self.adopted =
+                Some(strangers.filter_map(|pid| Some((session_of(pid)?, pid))).collect());
         }
         let all = self.adopted.as_deref().unwrap_or_default();
-        let its = all.iter().filter(|one| marks.is_of(one.0, session));
+        let its = all.iter().filter(|one| one.0 == session);
         (its.map(|one| one.1).collect(), all.len() < ADOPTED_ASKED_MAX)
     }
 }
@@ -254,7 +245,7 @@ mod tests {
     /// rule: waits.md, Listening: a turn looks at processes for a bounded time (5 ms)
     #[test]
     fn what_replies_tell_is_looked_for_no_longer_than_a_turn_has_time_for() {
-        let mut listeners = Listeners::marked(None);
+        let mut listeners = Listeners::default();
         listeners.begin_turn(1);
         let began_ns = listeners.may_tell().expect("nobody has looked yet");
         listeners.has_told(began_ns - TOLD_TURN_MS * NS_PER_MS);

@@ -15,7 +15,7 @@
 //! | `child` | waiting for children |
 //! | `pidfd` | processes by descriptors that mean no other |
 //! | `proc` | /proc, and signals through verified pidfds |
-//! | `proc_view` | whether /proc tells of the processes here, and what is told without it |
+//! | `proc_view` | whether /proc tells of the processes here |
 //! | `tree` | the processes of a session, from its leader down |
 //! | `netlink`, `listeners` | TCP listeners, and whose descriptors they are |
 //! | `tcp` | connections to servers on this machine |
@@ -23,7 +23,6 @@
 //! | `call_ends` | when the calls of other processes end by themselves |
 //! | `doing` | what the threads of other processes wait on |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
-//! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `agent_dirs` | directories and prompts of runs of pi, with locks that outlive nobody |
 //! | `memory_file` | a file in memory that is gone with its owner |
@@ -77,7 +76,6 @@ pub mod proc;
 pub mod proc_view;
 pub mod proc_work;
 pub mod pty;
-pub mod run_limit;
 pub mod signals;
 pub mod socket;
 pub mod spawn;

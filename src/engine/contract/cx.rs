@@ -6,7 +6,6 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::rc::Rc;
 
 use super::Families;
 use crate::config::Config;
@@ -20,6 +19,7 @@ use crate::engine::watch::Watch;
 use crate::engine::{Counters, Owner, Pending};
 use crate::limits::{LOG_ACK_WAIT_MS, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::process::killed::KilledBy;
+use crate::pure::process::starts::Starts;
 use crate::pure::time::deadlines::Deadlines;
 use crate::pure::time::slots::Slots;
 use crate::session::census::{Lookout, descendants};
@@ -116,6 +116,8 @@ pub struct Cx<F: Families> {
     pub lookout: RefCell<Lookout>,
     /// Leaders that are not reaped yet, by pid.
     pub leaders: BTreeMap<i32, SessionId>,
+    /// When sessions began: by that an orphan counts for one of them.
+    pub starts: Starts,
     /// What the turn knows of TCP listeners.
     pub ports: Listeners,
     /// Bytes that texts were made of since a judgement last counted them.
@@ -301,11 +303,10 @@ impl<F: Families> Cx<F> {
         found
     }
 
-    /// Who has left a session by setsid: what descends from a member, or from an orphan that came
-    /// to us with the session's marks in its environment.
+    /// Who has left a session by setsid: what descends from a member, or from an orphan that counts
+    /// for the session.
     fn detached_from(&self, core: &Session) -> Vec<ProcStat> {
         let mut lookout = self.lookout.borrow_mut();
-        let looks = Rc::clone(&lookout.looks);
         let Ok(census) = lookout.at_once() else { return Vec::new() };
         let whose = self.members_of(core);
         let sid = whose.members_sid();
@@ -316,9 +317,16 @@ impl<F: Families> Cx<F> {
         let others = census.others(|sid| self.leaders.contains_key(&sid));
         let others: Vec<ProcStat> =
             others.iter().copied().filter(|one| !members.contains(&one.pid)).collect();
-        let orphans = others.iter().copied().filter(|one| one.ppid == host::pid());
-        let marked = looks.borrow_mut().owners(&orphans.collect::<Vec<_>>());
-        descendants(&others, members, |one| marked.get(&one.pid) == Some(&Some(core.id)))
+        descendants(&others, members, |one| self.session_of_orphan(one) == Some(core.id))
+    }
+
+    /// The session that a process counts for which has left its session, and whose parent has ended.
+    /// None: it is no such process, or began before all sessions.
+    pub fn session_of_orphan(&self, one: &ProcStat) -> Option<SessionId> {
+        let is_orphan = one.ppid == host::pid()
+            && !self.leaders.contains_key(&one.pid)
+            && !self.keeper.is_helper(one.pid);
+        is_orphan.then(|| self.starts.last_before(one.start_ticks)).flatten()
     }
 
     /// What a session is doing now; at the end of a wait's time, what it was doing just before.

@@ -110,6 +110,11 @@ impl KeeperLink {
         }
     }
 
+    /// Whether this child of execd is the log writer or the guard.
+    pub fn is_helper(&self, pid: i32) -> bool {
+        self.pid() == Some(pid) || self.guard.as_ref().is_some_and(|guard| guard.pid == Some(pid))
+    }
+
     /// The log writer is gone: its pipes are closed (which takes them out of the poll), what
     /// waited is given up. Gives when it may be started again.
     pub fn lost(&mut self, now_ns: u64) -> u64 {

@@ -9,6 +9,7 @@ use crate::session::SessionId;
 use crate::session::members::Number;
 use crate::session::report::NamedProcess;
 use crate::sys::proc::ProcStat;
+use crate::sys::proc_view;
 
 impl<F: Families> Sessions<F> {
     /// Step, after the replies: looks whether members of sessions that are over run on, and
@@ -50,7 +51,7 @@ impl<F: Families> Sessions<F> {
                 // A wait may be for the end of all members.
                 cx.touch(core);
             }
-            if core.number == Number::Free && !core.ways.whole {
+            if core.number == Number::Free {
                 cx.keeper.guard_remove(core.facts.pid, *id);
             }
             core.number == Number::Inherited
@@ -77,7 +78,8 @@ impl<F: Families> Sessions<F> {
         self.look_after_members(cx);
         // Who has ended and is not reaped yet has the number still.
         let lives = |left: &Leftover<F>| {
-            !left.members.spares_detached() || !cx.living(&left.members).is_empty()
+            let unknown = left.members.takes_detached || !proc_view::tells();
+            unknown || !cx.living(&left.members).is_empty()
         };
         if !self.outlived.left.get(&id).is_some_and(lives) {
             return false;

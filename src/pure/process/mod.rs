@@ -8,6 +8,6 @@ pub mod login_shell;
 pub mod lru;
 pub mod marks;
 pub mod mounts;
-pub mod run_mark;
 pub mod signal_names;
+pub mod starts;
 pub mod stdin_asked;
