@@ -246,8 +246,8 @@ impl<F: Families> Engine<F> {
             joins: joins.is_some(),
             as_given: spec.stdin == Stdin::Inherited,
             terminal: spec.tty.is_some(),
-            // Whoever collects what has left a whole session needs the leader, which links to it: the
-            // guard ends the leader itself.
+            // Whoever collects what has left a whole session needs the leader, which links to it:
+            // the guard ends the leader itself.
             die_with_us: !(whole && self.cx.keeper.has_a_guard()),
             apart,
             twofold,

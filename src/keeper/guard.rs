@@ -33,7 +33,8 @@ pub struct Guard {
 struct Found {
     /// The kernel sessions that have proved to be the recorded ones.
     ours: BTreeSet<i32>,
-    /// Members of sessions that are ended as a whole, and what descends from them, by pid and start.
+    /// Members of sessions that are ended as a whole, and what descends from them, by pid and
+    /// start.
     whole: BTreeSet<(i32, u64)>,
 }
 
@@ -139,13 +140,9 @@ impl Guard {
         // Each round adds at least one process or is the last: bounded by their number.
         loop {
             let before = roots.len();
-            roots.extend(
-                living
-                    .iter()
-                    .filter(|one| roots.contains(&one.ppid))
-                    .map(|one| one.pid)
-                    .collect::<Vec<_>>(),
-            );
+            let children = living.iter().filter(|one| roots.contains(&one.ppid));
+            let children: Vec<i32> = children.map(|one| one.pid).collect();
+            roots.extend(children);
             if roots.len() == before {
                 break;
             }

@@ -26,8 +26,8 @@ pub struct Listeners {
     table: Option<Rc<Table>>,
     /// Our network, which never changes.
     network: Option<Network>,
-    /// Processes without parents that have left the session that started them: the session that they
-    /// count for, and the pid.
+    /// Processes without parents that have left the session that started them: the session that
+    /// they count for, and the pid.
     adopted: Option<Vec<(SessionId, i32)>>,
     /// Descriptors that may still be looked at in this turn, to find who holds a port.
     pub fds_left: usize,

@@ -1,5 +1,5 @@
-//! Whether /proc tells of the processes here. Where it does not, only a session's leader, its process
-//! group and PR_SET_PDEATHSIG are left to end it by.
+//! Whether /proc tells of the processes here. Where it does not, only a session's leader, its
+//! process group and PR_SET_PDEATHSIG are left to end it by.
 
 use std::fs;
 use std::sync::OnceLock;

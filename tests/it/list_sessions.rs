@@ -210,8 +210,8 @@ fn a_detached_process_is_left_alone_by_kill() {
     assert_eq!(left, ["sleep 4711"]);
 }
 
-/// rule: architecture.md, Ending a session: `--kill-detached` takes along what has left by setsid and
-///   descends from a member
+/// rule: architecture.md, Ending a session: `--kill-detached` takes along what has left by setsid
+///   and descends from a member
 #[test]
 fn kill_detached_takes_detached_processes_along() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);

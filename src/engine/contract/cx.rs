@@ -320,8 +320,8 @@ impl<F: Families> Cx<F> {
         descendants(&others, members, |one| self.session_of_orphan(one) == Some(core.id))
     }
 
-    /// The session that a process counts for which has left its session, and whose parent has ended.
-    /// None: it is no such process, or began before all sessions.
+    /// The session that a process counts for which has left its session, and whose parent has
+    /// ended. None: it is no such process, or began before all sessions.
     pub fn session_of_orphan(&self, one: &ProcStat) -> Option<SessionId> {
         let is_orphan = one.ppid == host::pid()
             && !self.leaders.contains_key(&one.pid)
