@@ -10,16 +10,20 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// Goes on for ever, with children in its session and in others, one of them with the marks of
-/// another execd, one deaf to SIGTERM.
-const STAY: &str = "sleep 1000 & setsid sleep 1000 & EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid \
-                    sleep 1000 & setsid bash -c \
-                    'trap \"\" TERM; while :; do sleep 0.05; done' & wait";
+/// Children of pi in its session and in others, one of them with the marks of another execd, one
+/// deaf to SIGTERM.
+const CHILDREN: &str = "sleep 1000 & setsid sleep 1000 & EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid \
+                        sleep 1000 & setsid bash -c \
+                        'trap \"\" TERM; while :; do sleep 0.05; done' &";
+/// Goes on for ever, with [`CHILDREN`] that were started before the first line was written: what is
+/// started in the moment of pi's end, and leaves its session, may outlive it.
+const STAY: &str = "wait $children";
 
 /// Starts a run whose pi writes these lines and then does something; gives the request's id.
 fn start(execd: &mut Execd, lines: &[Value], then: &str, more: Value) -> u64 {
     let file = stream_file(execd, "lines", lines);
-    let pi = fake_pi(execd, &format!("cat {}; {then}", file.display()));
+    let first = if then == STAY { CHILDREN } else { "" };
+    let pi = fake_pi(execd, &format!("{first} cat {}; {then}", file.display()));
     execd.start_request("agent_execute", params(&pi, more))
 }
 
@@ -332,10 +336,10 @@ fn a_run_takes_along_what_hangs_below_it() {
     let mut execd = Execd::start();
     // Beside it a session of another kind starts the same.
     let spared = Hidden::new("spared");
-    execd.open_until(&format!("{}; echo up; wait", spared.script()), "up");
+    execd.open_until(&format!("{} echo up; wait", spared.script()), "up");
     spared.until_all_live();
     let hidden = Hidden::new("run");
-    let stay = format!("{}; wait; sleep 1000", hidden.script());
+    let stay = format!("{} wait; sleep 1000", hidden.script());
 
     let id = start(&mut execd, &begun(), &stay, json!({}));
     hidden.until_all_live();
@@ -360,7 +364,7 @@ fn a_run_takes_along_what_hangs_below_it() {
 fn the_end_of_a_run_spares_those_of_another() {
     let mut execd = Execd::start();
     let hidden = Hidden::new("other");
-    let stay = format!("{}; wait; sleep 1000", hidden.script());
+    let stay = format!("{} wait; sleep 1000", hidden.script());
     let first = start(&mut execd, &begun(), &stay, json!({}));
     hidden.until_all_live();
 
@@ -384,7 +388,7 @@ fn a_run_inside_a_run_ends_with_it() {
     let hidden = Hidden::new("inside");
     let file = stream_file(&execd, "begun", &begun());
     let inner_pi = execd.file("inner");
-    write_pi(&inner_pi, &format!("cat {}; {}; wait", file.display(), hidden.script()));
+    write_pi(&inner_pi, &format!("cat {}; {} wait", file.display(), hidden.script()));
     let params = params(&inner_pi.to_string_lossy(), json!({}));
     let request = json!({"id": 1, "method": "agent_execute", "params": params});
     let inner = env!("CARGO_BIN_EXE_execd");

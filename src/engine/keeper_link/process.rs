@@ -110,9 +110,15 @@ impl KeeperLink {
         }
     }
 
-    /// Whether this child of execd is the log writer or the guard.
+    /// A helper was started that tidies up and ends by itself.
+    pub fn note_other(&mut self, pid: i32) {
+        self.others.insert(pid);
+    }
+
+    /// Whether this child of execd is one of its helpers.
     pub fn is_helper(&self, pid: i32) -> bool {
-        self.pid() == Some(pid) || self.guard.as_ref().is_some_and(|guard| guard.pid == Some(pid))
+        let guards = self.guard.as_ref().is_some_and(|guard| guard.pid == Some(pid));
+        guards || self.pid() == Some(pid) || self.others.contains(&pid)
     }
 
     /// The log writer is gone: its pipes are closed (which takes them out of the poll), what
