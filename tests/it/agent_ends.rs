@@ -317,11 +317,7 @@ fn the_end_of_execd_is_the_end_of_its_runs() {
 #[test]
 fn kill_9_of_execd_leaves_nobody() {
     let mut execd = Execd::start();
-    // The last one is in a session of its own, and has been given other marks, as an execd that
-    // runs inside gives them to its children.
-    let away = "sleep 1000 & setsid sleep 1000 & \
-                EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid sleep 1000 & wait";
-    start(&mut execd, &begun(), away, json!({}));
+    start(&mut execd, &begun(), STAY, json!({}));
     execd.notification("agent_event", |event| event["event"] == "text");
     execd.signal(9);
     execd.until_no_session_process();
