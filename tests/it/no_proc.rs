@@ -182,7 +182,7 @@ fn ends_everything(place: &Place) {
     assert_eq!(ended["status"], "timed_out", "{ended}");
     execd.until_no_session_process();
 
-    let run = place.start(&["run", "--timeout", "0.5", "-c", JOBS]);
+    let run = place.start(&["run", "--timeout", "3", "-c", JOBS]);
     eventually("its jobs run", || run.session_processes().len() == 3);
     run.until_no_session_process();
 }
