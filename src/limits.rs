@@ -7,14 +7,12 @@ mod agent;
 mod clients;
 mod doing;
 mod drain;
-mod jobs;
 mod ledger;
 mod logs;
 mod mcp;
 mod ports;
 mod processes;
 mod reading;
-mod secrets;
 mod stream;
 mod turn;
 mod until;
@@ -25,14 +23,12 @@ pub use agent::*;
 pub use clients::*;
 pub use doing::*;
 pub use drain::*;
-pub use jobs::*;
 pub use ledger::*;
 pub use logs::*;
 pub use mcp::*;
 pub use ports::*;
 pub use processes::*;
 pub use reading::*;
-pub use secrets::*;
 pub use stream::*;
 pub use turn::*;
 pub use until::*;
@@ -194,6 +190,14 @@ pub const MAX_MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 pub const MAX_JSON_DEPTH: usize = 128;
 /// Requests of one client that may wait at once.
 pub const MAX_PENDING_REQUESTS: usize = 1_024;
+/// The most commands at once that `--jobs` may ask for: as many as the table of sessions has room
+/// for, so that none of them is evicted.
+pub const JOBS_MAX: usize = MAX_SESSIONS;
+/// Requests that wait for their turn to start a command; while there are so many, no client that
+/// has one more is read.
+pub const START_QUEUE_REQUESTS: usize = MAX_PENDING_REQUESTS;
+/// Bytes of their params; a longer request waits there alone.
+pub const START_QUEUE_BYTES: usize = 8 * 1024 * 1024;
 /// Longest id of a request that is kept and echoed.
 pub const MAX_ID_BYTES: usize = 4_096;
 /// Longest name of a session, which lists and notifications repeat, also when it has ended.
@@ -267,8 +271,6 @@ pub const KEEPER_READ_BYTES: usize = 128 * 1024;
 pub const LOG_NAME_BYTES: usize = 255;
 /// Scans the guard makes for processes to end after execd was killed.
 pub const GUARD_SCANS: usize = 200;
-/// Looks of one scan where /proc does not list everybody, each of more numbers.
-pub const GUARD_DOUBTS: u32 = 3;
 /// The guard's pause between two scans.
 pub const GUARD_SCAN_PAUSE_MS: u64 = 5;
 

@@ -52,7 +52,7 @@ use std::ffi::{OsStr, OsString};
 use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, max_empty_poll_ms};
 use crate::families::agent::agent_dir::START_FLAG;
 use crate::sys::agent_dirs::SWEEP_FLAG;
-use crate::sys::{host, look};
+use crate::sys::host;
 use crate::{front, keeper};
 use flags::Command;
 use say::{EXIT_FAILED, EXIT_USAGE, complain, say};
@@ -61,11 +61,6 @@ use say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 pub fn main(mut arguments: Vec<OsString>) -> i32 {
     if arguments.first().is_some_and(|first| first == "--keeper") {
         return keeper::main(arguments.into_iter().skip(1));
-    }
-    if let Some((first, rest)) = arguments.split_first()
-        && first.as_encoded_bytes() == look::FLAG.to_bytes()
-    {
-        return look::answer(rest);
     }
     match arguments.split_first() {
         Some((first, [second, rest @ ..])) if first == "logs" && second == "clean" => {

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, message_of};
 use super::say::complain;
-use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS};
+use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS, PROCESS_COMMAND_BYTES};
 use crate::pure::text::visible::one_line;
-use crate::sys::{clock, host, socket};
+use crate::sys::{clock, host, proc, socket};
 
 /// The user id of root.
 const ROOT: u32 = 0;
@@ -153,6 +153,23 @@ fn is_called(execd: &Execd, name: &str) -> bool {
     stem.is_some_and(|stem| stem == name) || instance == Some(execd.instance.as_str())
 }
 
+/// execd names the processes of a row by their short names: people get the command lines of those
+/// that are still the same.
+fn tell_command_lines(row: &mut Value, is_process: bool) {
+    let detached = row.get_mut("detached").and_then(Value::as_array_mut);
+    let mut processes: Vec<&mut Value> = detached.into_iter().flatten().collect();
+    if is_process {
+        processes = vec![row];
+    }
+    for one in processes {
+        let pid = one["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        let line = proc::command_line(pid, PROCESS_COMMAND_BYTES);
+        if one["command"] == proc::name(pid).as_str() && !line.is_empty() {
+            one["command"] = json!(line);
+        }
+    }
+}
+
 /// Asks the execds that are meant for their sessions.
 pub fn survey(place: &Place) -> Result<Survey, String> {
     let named = !place.is_any();
@@ -180,7 +197,10 @@ pub fn survey(place: &Place) -> Result<Survey, String> {
         match list {
             Ok((Ok(info), Ok(mut list))) => {
                 let mut rows = |name: &str| match list[name].take() {
-                    Value::Array(rows) => rows,
+                    Value::Array(mut rows) => {
+                        rows.iter_mut().for_each(|row| tell_command_lines(row, name == "left"));
+                        rows
+                    }
                     _ => Vec::new(),
                 };
                 found.execds.push(Execd {

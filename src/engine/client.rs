@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::codec::Codec;
 use crate::limits::{
-    LINE_BYTES_MAX, LINE_REQUESTS_MAX, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
+    MAX_PENDING_REQUESTS, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
     REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES,
     SOCKET_WRITE_TURN_BYTES, VIEW_RESUME_BYTES, VIEW_STOP_BYTES,
 };
@@ -25,9 +25,11 @@ use crate::pure::ledger::Place;
 use crate::pure::text::lines::LineSplitter;
 use crate::session::{ClientId, Ticket};
 use crate::sys::io::Io;
-use crate::sys::poll;
 use crate::sys::stdio::Channel;
 use crate::wire::{self, Reason, RequestId, RpcError};
+
+/// The client on stdin and stdout.
+pub const STDIN_CLIENT: ClientId = 0;
 
 /// A connection.
 #[derive(Debug)]
@@ -89,12 +91,12 @@ pub struct Client {
     pub write_turn_bytes: usize,
     /// stdout belongs to a command (`execd run`): no protocol on it.
     pub quiet: bool,
-    /// How many of its requests stand in line, and how many of these are to be answered.
-    pub in_line: usize,
-    /// See [`Self::in_line`].
-    pub answered_in_line: usize,
-    /// Bytes of the params of those in line.
-    pub in_line_bytes: usize,
+    /// How many of its requests are kept until their turn, and how many of these have an id.
+    pub kept: usize,
+    /// See [`Self::kept`].
+    pub kept_with_id: usize,
+    /// Its next request starts a command, and the queue of these has no room.
+    pub held: bool,
     /// How many of its lines were answered with an error, or would have been, had they an id.
     pub faults: u64,
     /// The number of the first of these lines, and the message.
@@ -139,9 +141,9 @@ impl Client {
             read_turn_bytes: REQUEST_READ_TURN_BYTES,
             write_turn_bytes: REPLY_WRITE_TURN_BYTES,
             quiet: false,
-            in_line: 0,
-            answered_in_line: 0,
-            in_line_bytes: 0,
+            kept: 0,
+            kept_with_id: 0,
+            held: false,
             faults: 0,
             first_fault: None,
             codec: None,
@@ -265,15 +267,6 @@ impl Client {
         input || (self.output_ready && !self.outbox.is_empty())
     }
 
-    /// Whether more of its input is there already, or its input has ended: then nobody waits for
-    /// the answer of one line before the next one is sent.
-    pub fn sends_on(&self) -> bool {
-        let is_readable = |fd| poll::is_readable(fd, Some(0));
-        self.input_ended
-            || self.lines.has_complete_line()
-            || self.input.poll_fd().is_none_or(is_readable)
-    }
-
     /// Whether there was no room for what is to be written, when that was last tried.
     pub fn is_stuck(&self) -> bool {
         !self.outbox.is_empty() && !self.output_ready
@@ -281,7 +274,7 @@ impl Client {
 
     /// Whether everything it asked for is answered and written, or nobody is there to read it.
     pub fn is_served(&self) -> bool {
-        let answered = self.in_flight.is_empty() && self.in_line == 0;
+        let answered = self.in_flight.is_empty() && self.kept == 0;
         self.reader_gone || (self.outbox.is_empty() && answered)
     }
 
@@ -344,17 +337,25 @@ impl Client {
 
     /// How many bytes the client has sent that were not carried out yet.
     pub fn unread_bytes(&self) -> usize {
-        self.lines.buffered_bytes() + self.in_line_bytes
+        self.lines.buffered_bytes()
     }
 
-    /// Whether so many of its requests stand in line that no further line of it is taken up.
+    /// Whether no further line of it is taken up until a request of it has been answered, or has
+    /// had its turn. Requests of the socket beyond what may wait are refused instead, and a codec
+    /// refuses those of its own client.
     pub fn is_held(&self) -> bool {
-        self.in_line >= LINE_REQUESTS_MAX || self.in_line_bytes >= LINE_BYTES_MAX
+        let is_bounded = self.id == STDIN_CLIENT && self.codec.is_none();
+        self.held || (is_bounded && self.waiting() >= MAX_PENDING_REQUESTS)
     }
 
-    /// How many of its requests wait for their answer, but for those in line.
+    /// Whether a line of it can be taken up.
+    pub fn has_line(&self) -> bool {
+        !self.stopped && !self.is_held() && self.lines.has_complete_line()
+    }
+
+    /// How many of its requests wait for their answer, but for those that are kept.
     pub fn waiting(&self) -> usize {
-        self.in_flight.len() - self.answered_in_line
+        self.in_flight.len() - self.kept_with_id
     }
 
     /// Queues a notification that is never dropped.

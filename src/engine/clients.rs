@@ -8,15 +8,13 @@ use std::collections::BTreeMap;
 
 use super::Pending;
 use super::client::Client;
+pub use super::client::STDIN_CLIENT;
 use crate::limits::{
     CLIENT_IDLE_MS, CLIENTS_UNREAD_BYTES, CLIENTS_UNSENT_BYTES, NS_PER_MS, OUTBOX_GIVE_UP_BYTES,
 };
 use crate::pure::buffer::news::{Item, Missed, News};
 use crate::session::ClientId;
 use crate::wire::{Reason, RequestId, RpcError};
-
-/// The client on stdin and stdout.
-pub const STDIN_CLIENT: ClientId = 0;
 
 /// Every client, by its number. Numbers are never used again.
 #[derive(Debug)]

@@ -117,6 +117,10 @@ pub struct Call<'a> {
     pub line: u64,
     /// The session that the request was put off for, where it is asked again.
     pub after: Option<SessionId>,
+    /// The request was kept until its turn, which has come.
+    pub in_turn: bool,
+    /// Since when sessions were looked at, where a list is asked again behind that.
+    pub looked_since_ns: Option<u64>,
 }
 
 impl Call<'_> {

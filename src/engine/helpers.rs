@@ -40,7 +40,7 @@ impl<F: Families> Engine<F> {
 
     /// Starts a process of our own with this flag, which touches disks for us. It is reaped like an
     /// orphan, and outlives us where we end first.
-    pub fn tidy_up(&self, flag: &'static str) {
+    pub fn tidy_up(&mut self, flag: &'static str) {
         let started = io::dev_null().and_then(|null| {
             // All that it goes by.
             let is_needed = |name: &OsString| name == "XDG_RUNTIME_DIR" || name == "TMPDIR";
@@ -52,14 +52,17 @@ impl<F: Families> Engine<F> {
             let plan = Plan::of_execd(&argv, &envp, [null.as_raw_fd(); 3]);
             self.launcher.spawner.spawn(&plan).map_err(|failure| failure.errno)
         });
-        if let Err(errno) = started {
+        match started {
+            Ok(child) => {
+                self.cx.keeper.note_other(child.pid);
+                self.cx.lookout.borrow_mut().helpers = self.cx.keeper.helpers();
+            }
             // What is left is there for the next time.
-            self.cx.debug(format_args!("{flag}: {}", errno_text(errno)));
+            Err(errno) => self.cx.debug(format_args!("{flag}: {}", errno_text(errno))),
         }
     }
 
     fn watch_writer(&mut self, (log, acks): (RawFd, RawFd)) {
-        self.cx.lookout.borrow_mut().looks.borrow_mut().helper = self.cx.keeper.pid();
         let watch = &self.cx.watch;
         let watched = watch
             .add(log, KEEPER_LOG, Interest::PRIORITY)
@@ -67,9 +70,11 @@ impl<F: Families> Engine<F> {
         if watched.is_err() {
             self.keeper_gone();
         }
+        self.cx.lookout.borrow_mut().helpers = self.cx.keeper.helpers();
     }
 
     fn watch_guard(&mut self, guard: RawFd) {
+        self.cx.lookout.borrow_mut().helpers = self.cx.keeper.helpers();
         if self.cx.watch.add(guard, KEEPER_GUARD, Interest::PRIORITY).is_err() {
             self.guard_gone();
         }

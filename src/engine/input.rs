@@ -1,89 +1,33 @@
 //! Input of sessions: taken as a whole, or refused as a whole. Writing it to the child is left to
 //! `streams`.
 
-use crate::limits::{
-    CANONICAL_LINE_BYTES, NS_PER_S, SECRET_BYTES_MAX, SECRET_LINES_MAX, SECRETS_MAX,
-    STDIN_BACKLOG_BYTES,
-};
+use crate::limits::{CANONICAL_LINE_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::terminal::line::TtyLine;
-use crate::pure::text::secret::{self, Refused};
 use crate::session::Session;
+use crate::session::input::ShownBy;
 use crate::wire::{Reason, RpcError};
 
 /// What `secret` is, in the tables of params.
-pub const SECRET_DOC: &str = "the bytes are a secret: for 60 s the session's output shows * in place \
-                              of each of their lines that has at least 4 bytes; default false";
+pub const SECRET_DOC: &str = "the bytes are a secret: they are written only while the terminal \
+                              does not show what is typed; default false";
 
-/// Whether input is a secret, which nobody may see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Secrecy {
-    /// It is none.
-    Open,
-    /// It is one, given at this moment of the monotonic clock.
-    SecretAt(u64),
+/// What is said of a secret that the terminal does not show, and others may.
+const SECRET_NOTE: &str = "the terminal passes on each key as it is typed: the program, or a \
+                           terminal within it (ssh), may show the secret";
+
+/// What is said of a secret that is written now, where one thing is to be said.
+pub fn secret_note(core: &Session, secret: bool) -> Option<String> {
+    (secret && core.input.shown_by() == ShownBy::Program).then(|| SECRET_NOTE.to_owned())
 }
 
-impl Secrecy {
-    /// What a call's `secret` says, at `now_ns`.
-    pub fn of(secret: bool, now_ns: u64) -> Self {
-        if secret { Self::SecretAt(now_ns) } else { Self::Open }
-    }
-
-    /// Whether it is a secret.
-    pub fn is_secret(self) -> bool {
-        self != Self::Open
-    }
-
-    /// Input as its echo is expected: of a secret that is masked.
-    pub fn echoed(self, bytes: &[u8]) -> Vec<u8> {
-        if self.is_secret() { secret::masked(bytes) } else { bytes.to_vec() }
-    }
-}
-
-/// Refuses a secret that cannot be masked.
-pub fn may_hide(core: &Session, bytes: &[u8], secrecy: Secrecy) -> Result<(), RpcError> {
-    let Secrecy::SecretAt(now_ns) = secrecy else { return Ok(()) };
-    match core.refuses_secret(bytes, now_ns) {
-        None => Ok(()),
-        Some(Refused::TooLong) => {
-            let message = format!(
-                "secret: a secret has at most {SECRET_BYTES_MAX} bytes and {SECRET_LINES_MAX} \
-                 lines; nothing was written"
-            );
-            Err(RpcError::invalid_param("secret", message))
-        }
-        Some(Refused::TooMany(free_ns)) => {
-            let message = format!(
-                "session {} was given {SECRETS_MAX} secrets within a minute; the first is \
-                 forgotten in {} s: nothing was written",
-                core.id,
-                free_ns.saturating_sub(now_ns).div_ceil(NS_PER_S)
-            );
-            Err(RpcError::failed(Reason::TooManySecrets, message))
-        }
-    }
-}
-
-/// Queues input that was found fit; from now on the output shows asterisks in place of a secret.
-pub fn push(core: &mut Session, bytes: &[u8], secrecy: Secrecy) {
-    core.note_sent(&secrecy.echoed(bytes));
-    match secrecy {
-        Secrecy::Open => core.input.push(bytes),
-        Secrecy::SecretAt(now_ns) => {
-            core.hide(bytes, now_ns);
-            core.input.push_secret(bytes);
-        }
-    }
+/// Queues input that was found fit.
+pub fn push(core: &mut Session, bytes: &[u8]) {
+    core.note_sent(bytes);
+    core.input.push(bytes);
 }
 
 /// Queues the input, or refuses it as a whole.
-pub fn accept(
-    core: &mut Session,
-    bytes: &mut Vec<u8>,
-    eof: bool,
-    secrecy: Secrecy,
-) -> Result<(), RpcError> {
-    may_hide(core, bytes, secrecy)?;
+pub fn accept(core: &mut Session, bytes: &mut Vec<u8>, eof: bool) -> Result<(), RpcError> {
     let id = core.id;
     if core.input.is_closed() {
         let message = match core.input.is_null() {
@@ -106,7 +50,7 @@ pub fn accept(
     if let Some(line) = line {
         core.input.line = line;
     }
-    push(core, bytes, secrecy);
+    push(core, bytes);
     core.input.given_bytes += bytes.len() as u64;
     if eof && !core.facts.tty {
         core.input.close_after();

@@ -11,7 +11,6 @@ use super::Engine;
 use super::conditions;
 use super::contract::cx::{Cx, Effect};
 use super::contract::{Answered, Families};
-use super::secrets;
 use super::sessions::Entry;
 use super::streams;
 use super::watch::{Port, token_of};
@@ -80,7 +79,6 @@ impl<F: Families> Engine<F> {
 
     fn judge_entry(&mut self, entry: &mut Entry<F>) {
         let cx = &mut self.cx;
-        secrets::step(entry, cx);
         step_ending(&mut entry.core, cx);
         leave_detached_holders(entry, cx);
         let core = &mut entry.core;
@@ -95,9 +93,6 @@ impl<F: Families> Engine<F> {
         conditions::step(core, cx);
         look_at_processes(core, cx);
         cx.tell_passwords(core);
-        if core.takes_second_look(cx.now_ns) {
-            cx.ask_again(core);
-        }
         cx.tell_facts(core, entry.family.family_name());
         // A family sees what has come true.
         entry.family.step(core, cx);
@@ -224,11 +219,7 @@ fn step_ending<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
 /// Looks at what the session's processes are at, when a wait may end by that, and when an answer
 /// is about to tell it.
 fn look_at_processes<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
-    let watch = cx.step_quiet(core);
-    for fd in watch {
-        // Without a watch the next look is later.
-        let _ = cx.watch.add(fd, token_of(core.id, Port::Busy), Interest::READABLE);
-    }
+    cx.step_quiet(core);
     if core.tells_soon(cx.now_ns) {
         cx.note_listening(core);
     }
@@ -246,7 +237,6 @@ fn leave_detached_holders<F: Families>(entry: &mut Entry<F>, cx: &mut Cx<F>) {
     if !streams::drain(entry, true, cx) {
         return cx.touch(&mut entry.core);
     }
-    secrets::release(entry, cx);
     let core = &mut entry.core;
     core.output.release(Hold::Log);
     core.output.release(Hold::Reader);

@@ -10,7 +10,7 @@ mod passing;
 mod place;
 mod process;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -83,6 +83,8 @@ pub struct KeeperLink {
     guard: Option<guard::GuardProcess>,
     /// The guard reads its pipe no more.
     guard_is_gone: bool,
+    /// Helpers that tidy up, by pid, until they are reaped.
+    others: BTreeSet<i32>,
     /// The sessions that a new guard has to be told, by kernel session id.
     guarded: BTreeMap<i32, GuardRecord>,
     ack_bytes: AckDecoder,
@@ -117,6 +119,7 @@ impl KeeperLink {
             guard_staging: Outbox::new(),
             guard: None,
             guard_is_gone: false,
+            others: BTreeSet::new(),
             guarded: BTreeMap::new(),
             ack_bytes: AckDecoder::default(),
             writer_restarts: Restarts::default(),

@@ -21,7 +21,6 @@ use crate::limits::{
     NS_PER_MS, REPLAY_BYTES, SPAWNS_TURN_MS,
 };
 use crate::pure::process::marks::{INSTANCE_VARIABLE, OWN_SETTINGS, SESSION_VARIABLE};
-use crate::pure::process::run_mark::{RunMark, RunMarks};
 use crate::session::input::Input;
 use crate::session::output::Output;
 use crate::session::start::{Start, spawn_failure};
@@ -31,7 +30,7 @@ use crate::sys::mounts::MountTable;
 use crate::sys::pty::{self, Size};
 use crate::sys::spawn::{Child, Plan, Spawner};
 use crate::sys::tree::joined_session;
-use crate::sys::{child, clock, host, io, proc, run_limit};
+use crate::sys::{child, clock, host, io, proc};
 
 /// Where programs are looked for when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -77,8 +76,7 @@ pub struct LaunchSpec {
 }
 
 impl LaunchSpec {
-    /// Whether it is a command in front that gets no terminal of its own. Nothing but a mark tells
-    /// the guard whose a process is that has joined our session.
+    /// Whether it is a command in front that gets no terminal of its own.
     fn may_join(&self) -> bool {
         self.stdin == Stdin::Inherited && self.tty.is_none()
     }
@@ -88,10 +86,6 @@ impl LaunchSpec {
 #[derive(Debug)]
 pub struct BaseEnv {
     entries: Vec<(Vec<u8>, CString)>,
-    /// The marks that whole sessions are known by; None where our own limit leaves no room.
-    pub run_marks: Option<RunMarks>,
-    /// The soft and the hard limit that execd itself has.
-    own_limits: Option<(u64, u64)>,
 }
 
 /// What children are started with.
@@ -105,8 +99,6 @@ pub struct Launcher {
     pub base_env: BaseEnv,
     /// A random name of this execd, in the environment of its children.
     pub instance: String,
-    /// Where the search for the next mark of a whole session begins.
-    pub next_run_number: u16,
     /// Children that may still be started in this turn.
     pub spawns_left: usize,
 }
@@ -131,9 +123,7 @@ impl BaseEnv {
             .filter(|(name, _)| !marks.contains(&name.as_slice()) && !stays(name))
             .collect();
         entries.push((marks[0].to_vec(), entry(marks[0], instance.as_bytes())));
-        let own_limits = run_limit::soft_of(0).zip(run_limit::of(0));
-        let run_marks = own_limits.and_then(|(_, hard)| RunMarks::new(instance, hard));
-        Self { entries, run_marks, own_limits }
+        Self { entries }
     }
 
     /// The child's environment, and its PATH.
@@ -246,7 +236,6 @@ impl<F: Families> Engine<F> {
         let start_ticks = proc::boot_ticks_now();
         let joins = spec.may_join().then(joined_session).flatten();
         let whole = spec.whole || self.cx.config.kill_detached || joins.is_some();
-        let run_mark = if whole { self.next_run_mark() } else { None };
         let plan = Plan {
             programs: &programs,
             looked_up: looked_up || twofold,
@@ -257,8 +246,9 @@ impl<F: Families> Engine<F> {
             joins: joins.is_some(),
             as_given: spec.stdin == Stdin::Inherited,
             terminal: spec.tty.is_some(),
-            die_with_us: true,
-            run_limit: self.limits_of(id, run_mark),
+            // Whoever collects what has left a whole session needs the leader, which links to it:
+            // the guard ends the leader itself.
+            die_with_us: !(whole && self.cx.keeper.has_a_guard()),
             apart,
             twofold,
         };
@@ -281,7 +271,6 @@ impl<F: Families> Engine<F> {
             pid: child.pid,
             joins,
             start_ticks,
-            run_mark,
             window: None,
             started_ns: self.cx.now_ns,
             started_wall_ms: clock::wall_ms(),
@@ -293,31 +282,6 @@ impl<F: Families> Engine<F> {
             entry.core.ways.whole = spec.whole;
         }
         Ok(id)
-    }
-
-    /// The mark of a session that takes along at its end what has left it: one that no session has,
-    /// and none of those that are over while processes of theirs may run on. None: there are no
-    /// marks, and such processes are known by their parents alone.
-    fn next_run_mark(&mut self) -> Option<RunMark> {
-        let outlived = &self.sessions.outlived;
-        let left = outlived.over.iter().chain(outlived.left.values()).map(|left| &*left.entry);
-        let living = self.sessions.iter().chain(left).filter_map(|one| one.core.facts.run_mark);
-        let launcher = &mut self.launcher;
-        let marks = launcher.base_env.run_marks?;
-        let (mark, next) = marks.next(launcher.next_run_number, &living.collect())?;
-        launcher.next_run_number = next;
-        Some(mark)
-    }
-
-    /// The limits that mark what a session starts. None: it keeps those of execd.
-    fn limits_of(&self, id: SessionId, run_mark: Option<RunMark>) -> Option<(u64, u64)> {
-        let (soft, hard) = self.launcher.base_env.own_limits?;
-        let marked = run_mark.map_or(hard, RunMark::limit);
-        match self.cx.ports.marks {
-            Some(marks) => Some((marks.limit(id), marked)),
-            // A soft limit that bounds the user's real-time threads goes on to bound them.
-            None => run_mark.map(|_| (soft.min(marked), marked)),
-        }
     }
 
     /// Whether entering the directory or looking for the program may hang.
@@ -406,6 +370,7 @@ impl<F: Families> Engine<F> {
         stdio: Stdio,
     ) -> Result<(), String> {
         let id = record.session;
+        self.cx.starts.note(record.start_ticks, id);
         let Stdio { _held, output, errors, pipe_bytes, input, .. } = stdio;
         let start = Start::new(child.began);
         let stderr = errors.as_ref().map(|errors| (errors.as_raw_fd(), Port::Errors));
@@ -431,6 +396,7 @@ impl<F: Families> Engine<F> {
         cx.counters.spawns += 1;
         cx.reading.raised_pipe_bytes += pipe_bytes;
         cx.keeper.guard_add(record, child.announced);
+        cx.starts.note(record.start_ticks, id);
         cx.keeper.open(id, &host::random_hex());
         cx.leaders.insert(child.pid, id);
         let output = Output::new(output, facts.tty, pipe_bytes);

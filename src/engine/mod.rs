@@ -13,7 +13,7 @@
 //! | `client`, `clients`, `listener` | connections: one, all, and who is let in |
 //! | `codec` | a client that speaks another protocol |
 //! | `requests` | from a line to a method and its answer |
-//! | `jobs` | requests in line for their turn |
+//! | `put_off` | requests that wait for their turn |
 //! | `launch` | from what is to be run to a running session |
 //! | `streams` | children's output and stdin |
 //! | `input` | what is written to a session: taken or refused |
@@ -37,21 +37,20 @@ pub mod conditions;
 pub mod contract;
 pub mod helpers;
 pub mod input;
-mod jobs;
 pub mod judge;
 pub mod keeper_link;
 pub mod launch;
 pub mod ledger;
+mod list_looks;
 pub mod listener;
 mod log_facts;
 pub mod notices;
 pub mod pages;
-mod port_room;
 pub mod ports;
+mod put_off;
 pub mod reap;
 pub mod requests;
 pub mod run_front;
-mod secrets;
 pub mod sessions;
 pub mod start;
 pub mod streams;
@@ -68,10 +67,11 @@ use crate::wire::RequestId;
 use contract::cx::Cx;
 use contract::{Families, Methods};
 use helpers::Helpers;
-use jobs::Line;
 use launch::Launcher;
+use list_looks::ListLooks;
 use listener::Door;
 use pages::Pages;
+use put_off::KeptRequests;
 use reap::Reaping;
 use sessions::Sessions;
 use turn::Clocks;
@@ -99,10 +99,12 @@ pub enum Owner {
     Events,
     /// The time of the command in front may be over.
     Front,
-    /// Requests that stand in line for want of room may have to be refused.
-    Line,
+    /// A secret waits until its terminal does not echo.
+    Secrets,
     /// The protocol that stdin's client speaks has something to say.
     Codec,
+    /// Lists have sessions to look at.
+    Lists,
 }
 
 /// A request that waits.
@@ -112,7 +114,7 @@ pub struct Pending {
     pub client: ClientId,
     /// The request's id; absent for a request that is never answered.
     pub id: RequestId,
-    /// The sessions that the request waits for; none for a shutdown, and for one in line.
+    /// The sessions that the request waits for; none for a shutdown, and for one that is kept.
     pub sessions: Vec<SessionId>,
     /// The number of the request's line on its connection, from 1; 0 where it has none.
     pub line: u64,
@@ -158,8 +160,10 @@ pub struct Engine<F: Families> {
     helpers: Helpers,
     /// Pages of logs in line.
     pages: Pages,
-    /// Requests in line for their turn.
-    line: Line,
+    /// Requests that wait for their turn.
+    kept: KeptRequests,
+    /// Lists whose sessions are being looked at.
+    list_looks: ListLooks,
     next_ticket: Ticket,
     /// Since when stdin has ended and the reader takes nothing of so much that is unsent.
     stuck_since: Option<(u64, usize)>,

@@ -7,19 +7,18 @@ use mio::Interest;
 
 use super::contract::Families;
 use super::contract::cx::Cx;
-use super::port_room;
-use super::sessions::{Entry, Sessions};
 use super::watch::{Port, token_of};
 use crate::limits::{HTTP_PROBES, NS_PER_MS, PORT_FDS_PER_LOOK, PORT_LOOK_MS};
 use crate::pure::net::Listener;
 use crate::pure::until::PortWanted;
+use crate::session::Session;
 use crate::session::asked::Outcome;
 use crate::session::listening::{self, Found, Listening, Own};
 use crate::session::members::Number;
 use crate::session::ports::{Looked, PortLook, PortWait};
 use crate::session::probe::{Probe, Told};
 use crate::session::wait::{Wait, WaitKind};
-use crate::session::{Session, SessionId};
+use crate::sys::proc;
 use crate::sys::tree::{self, Tree};
 
 impl<F: Families> Cx<F> {
@@ -29,7 +28,12 @@ impl<F: Families> Cx<F> {
         let leaders = &self.leaders;
         let leads = |pid: i32| leaders.contains_key(&pid);
         let orphans = self.lookout.borrow_mut().orphans(leads);
-        let (adopted, all) = self.ports.adopted(core.id, &orphans, leads);
+        let (starts, keeper) = (&self.starts, &self.keeper);
+        let session_of = |pid: i32| {
+            let began = proc::stat(pid).filter(|_| !keeper.helpers().contains(&pid))?.start_ticks;
+            starts.last_before(began)
+        };
+        let (adopted, all) = self.ports.adopted(core.id, &orphans, leads, session_of);
         // A look at what the processes are at has walked them already.
         let walked = core.walked(self.now_ns).filter(|_| core.number == Number::Leads);
         if let Some(pids) = walked.filter(|_| adopted.is_empty()) {
@@ -76,31 +80,10 @@ impl<F: Families> Cx<F> {
         true
     }
 
-    /// Notes for a list the ports that sessions listen on, of as many as the turn has time for.
-    /// Those that were seen to listen come first; with the others each list goes on where the last
-    /// one has stopped.
-    pub fn note_all_listening(&mut self, sessions: &mut Sessions<F>) {
-        let listens =
-            |one: &Entry<F>| one.core.listened_since(0).is_some_and(|all| !all.is_empty());
-        let ids = |from: SessionId, to: SessionId| {
-            let others = sessions.iter().filter(|one| !listens(one)).map(|one| one.core.id);
-            others.filter(move |id| (from..to).contains(id))
-        };
-        let from = self.ports.list_from;
-        let first: Vec<SessionId> =
-            sessions.iter().filter(|one| listens(one)).map(|one| one.core.id).collect();
-        let known = first.len();
-        let order = first.into_iter().chain(ids(from, SessionId::MAX)).chain(ids(0, from));
-        let order: Vec<SessionId> = order.collect();
-        for (at, id) in order.into_iter().enumerate() {
-            let Some(entry) = sessions.get_mut(id) else { continue };
-            if !self.note_listening(&mut entry.core) {
-                if at >= known {
-                    self.ports.list_from = id;
-                }
-                return;
-            }
-        }
+    /// Whether it is noted for a list on which ports a session listens, by a look since then or by
+    /// one that this turn has time for.
+    pub fn has_listening_since(&mut self, core: &mut Session, since_ns: u64) -> bool {
+        core.listened_since(since_ns).is_some() || self.note_listening(core)
     }
 
     fn listening_now(&mut self, core: &Session) -> Option<Vec<Listening>> {
@@ -157,7 +140,7 @@ pub fn step<F: Families>(core: &mut Session, waits: &mut [Wait], cx: &mut Cx<F>)
             let asking = waits.iter_mut().filter_map(of_wait).filter(|one| one.probe.is_some());
             let mut room = HTTP_PROBES.saturating_sub(asking.count());
             for wait in waits.iter_mut().filter(|wait| wants_port(wait)) {
-                take_looked(core, wait, &looked, cx);
+                take_looked(wait, &looked, cx);
                 begin_asking(core, wait, &looked.own, &mut room, cx);
             }
         }
@@ -217,15 +200,18 @@ fn look_at_listeners<F: Families>(
 }
 
 /// Holds a wait against what a look has found.
-fn take_looked<F: Families>(core: &Session, wait: &mut Wait, looked: &Looked, cx: &mut Cx<F>) {
+fn take_looked<F: Families>(wait: &mut Wait, looked: &Looked, cx: &mut Cx<F>) {
     let Some(asked) = &mut wait.asked else { return };
     let found = asked.conditions().find_map(|(by_stop, condition)| {
         let wanted = condition.port?;
         let own = looked.own.iter().find(|one| wanted.takes(one.listener.port))?;
         Some((by_stop, own))
     });
+    let holds = |port: PortWanted| looked.holds(port);
+    let held = asked.conditions().find_map(|(_, one)| one.ports().find_map(holds));
     let Some(ports) = &mut asked.ports else { return };
     let is_first = !std::mem::replace(&mut ports.looked, true);
+    ports.note_held(held, &mut cx.ports.fds_left);
     if let Some((by_stop, own)) = found {
         wait.outcome = Some(Box::new(Outcome {
             port: Some(own.told()),
@@ -233,10 +219,6 @@ fn take_looked<F: Families>(core: &Session, wait: &mut Wait, looked: &Looked, cx
             present_at_entry: is_first && wait.kind != WaitKind::Start,
             ..Outcome::came_true("port", by_stop)
         }));
-    } else if wait.answers_impossible
-        && let Some(why) = port_room::why_none(core, wait, looked, cx)
-    {
-        wait.outcome = Some(Box::new(Outcome::impossible(why)));
     }
 }
 

@@ -15,8 +15,8 @@ use crate::session::members::Number;
 use crate::session::{Session, SessionId};
 use crate::sys::child::{self, Event, Usage};
 use crate::sys::errno::errno_text;
+use crate::sys::proc;
 use crate::sys::signals::Came;
-use crate::sys::{proc, run_limit};
 
 /// SIGCHLD's number, signal(7).
 const SIGCHLD: i32 = 17;
@@ -129,6 +129,7 @@ impl<F: Families> Engine<F> {
             self.keeper_gone();
         }
         self.cx.keeper.note_reaped(pid);
+        self.cx.lookout.borrow_mut().helpers = self.cx.keeper.helpers();
         self.leader_taken(pid);
         let outlived = &mut self.sessions.outlived;
         outlived.recheck = !outlived.left.is_empty() || !outlived.headless.is_empty();
@@ -136,16 +137,18 @@ impl<F: Families> Engine<F> {
     }
 
     /// The session that an orphan comes from which has ended and is not reaped, among those that
-    /// take along what has left them: by its mark, else by the number that its members have.
+    /// take along what has left them: by the number that its members have, else the one that the
+    /// orphan counts for.
     fn session_of_orphan(&self, pid: i32) -> Option<SessionId> {
         let whole = || self.sessions.iter().map(|one| &one.core).filter(|one| one.ways.whole);
         whole().next()?;
-        let (limit, sid) = (run_limit::of(pid)?, proc::session_of(pid)?);
-        let is_its = |core: &&Session| match core.facts.run_mark {
-            Some(mark) => mark.is_on(limit),
-            None => core.facts.pid == sid && core.number != Number::Free,
+        let orphan = proc::stat(pid)?;
+        let is_its = |core: &&Session| core.facts.pid == orphan.sid && core.number != Number::Free;
+        let by_start = || {
+            let id = self.cx.session_of_orphan(&orphan)?;
+            whole().find(|core| core.id == id)
         };
-        whole().find(is_its).map(|core| core.id)
+        whole().find(is_its).or_else(by_start).map(|core| core.id)
     }
 
     /// A leader whose end could not be learnt was reaped after all: members have its number now.
@@ -218,9 +221,8 @@ impl<F: Families> Engine<F> {
         self.cx.leaders.remove(&pid);
         self.cx.counters.exits += 1;
         let number = core.number;
-        if number == Number::Free && !core.ways.whole {
-            // The guard too must not take somebody else for it. What a run of pi leaves behind is
-            // known by more than the number.
+        if number == Number::Free {
+            // The guard too must not take somebody else for it.
             self.cx.keeper.guard_remove(pid, id);
         }
         if let Some(ending) = &mut core.ending {

@@ -1,26 +1,19 @@
 //! From a line to a method and its answer, or to a wait that is answered later (protocol.md). What
 //! a method takes and does is left to its handler.
 
-use memchr::memmem;
-
 use super::client::Client;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::codec::Asked;
 use super::contract::{Answer, Call, Families, Method};
-use super::jobs::too_many;
 use super::{Engine, Owner, Pending};
-use crate::limits::{NS_PER_MS, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
+use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_MS, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
 use crate::pure::text::lines::Line;
-use crate::pure::text::secret::wipe;
 use crate::session::deferred::Deferred;
 use crate::session::wait::{Cancel, Wait};
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::stdio::tell_people;
 use crate::wire::{self, Reason, RequestId, RpcError};
-
-/// A line that has this may have a secret in it: it is overwritten once it is dealt with.
-const SECRET_FIELD: &[u8] = b"\"secret\"";
 
 /// The ticket of no request.
 const UNANSWERED: Ticket = Ticket::MAX;
@@ -33,8 +26,17 @@ struct Origin {
     line: u64,
     /// The session that the request was put off for.
     after: Option<SessionId>,
-    /// Whether it stood in line, or was put off, and has its turn now.
+    /// Since when sessions were looked at for the list that is asked again.
+    looked_since_ns: Option<u64>,
+    /// Whether it was kept, or was put off, and has its turn now.
     in_turn: bool,
+}
+
+impl Origin {
+    /// A request that comes for the first time.
+    fn new(client: ClientId, line: u64) -> Self {
+        Self { client, line, after: None, looked_since_ns: None, in_turn: false }
+    }
 }
 
 impl<F: Families> Engine<F> {
@@ -43,28 +45,20 @@ impl<F: Families> Engine<F> {
         self.read_clients();
         self.hang_up_on_the_worst();
         self.launcher.spawns_left = SPAWNS_PER_TURN;
+        self.step_list_looks();
         for _ in 0..REQUESTS_PER_TURN {
             if self.launcher.spawns_left == 0 {
                 break;
             }
-            if self.ask_again() {
+            if self.ask_again() || self.ask_list_again() {
                 continue;
             }
-            let has_line =
-                |one: &Client| !one.stopped && !one.is_held() && one.lines.has_complete_line();
-            let others = self.cx.clients.iter().any(has_line);
-            if let Some((Deferred { client, method, params, line, .. }, id)) =
-                self.next_in_line(others)
-            {
-                let request = wire::Request { id, method: method.to_owned(), params: &params };
-                self.answer(&request, Origin { client, line, after: None, in_turn: true });
-                continue;
-            }
-            let Some(client) = self.cx.clients.next_in_turn(has_line) else { break };
+            let Some(client) = self.cx.clients.next_in_turn(Client::has_line) else { break };
             self.take_up(client);
             // Between two lines: nobody is hung up on in the middle of its own.
             self.hang_up_on_the_worst();
         }
+        self.start_in_turn();
     }
 
     /// Reads what clients have sent, of each a bounded amount.
@@ -91,23 +85,20 @@ impl<F: Families> Engine<F> {
         let Some(client) = self.cx.clients.get_mut(id) else { return };
         // The splitter is lent meanwhile, so that a line need not be copied.
         let mut lines = client.lend_lines();
-        let number = lines.next_number();
+        let (number, mark) = (lines.next_number(), lines.mark());
+        let mut is_taken = true;
         match lines.next_line() {
             None => {}
-            Some(Line::Text(line)) => {
-                let secret = memmem::find(line, SECRET_FIELD).is_some();
-                self.take_line(id, line, number);
-                if secret {
-                    lines.wipe_given();
-                    wipe(&mut self.cx.reading.buffer);
-                }
-            }
+            Some(Line::Text(line)) => is_taken = self.take_line(id, line, number),
             Some(Line::TooLong) => {
                 let max = self.cx.config.max_line_bytes;
                 let message = format!("the line is longer than {max} bytes and was skipped");
                 let error = RpcError::failed(Reason::LineTooLong, message);
                 self.cx.clients.refuse_line(id, Some(&RequestId::null()), &error, number);
             }
+        }
+        if !is_taken {
+            lines.go_back(mark);
         }
         if let Some(client) = self.cx.clients.get_mut(id) {
             client.give_lines_back(lines);
@@ -136,34 +127,40 @@ impl<F: Families> Engine<F> {
         cx.deadlines.set(Owner::Silence, Some(cx.now_ns + again_ns));
     }
 
-    /// Carries out one line and answers it, unless it waits or has no id.
-    fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) {
+    /// Carries out one line and answers it, unless it waits or has no id. False: the line is to
+    /// stay in the client's input.
+    fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) -> bool {
         let of_another = self.cx.clients.get_mut(client).and_then(|one| one.decode(line));
         if let Some(asked) = of_another {
             for Asked { id, method, params } in asked {
                 self.cx.counters.requests += 1;
                 let request = wire::Request { id, method: method.to_owned(), params: &params };
-                let from = Origin { client, line: number, after: None, in_turn: false };
-                self.answer(&request, from);
+                self.answer(&request, Origin::new(client, number));
             }
-            return;
+            return true;
         }
         let request = match wire::parse(line) {
             Ok(request) => request,
             Err(refused) => {
                 let id = refused.id.as_ref();
-                return self.cx.clients.refuse_line(client, id, &refused.error, number);
+                self.cx.clients.refuse_line(client, id, &refused.error, number);
+                return true;
             }
         };
+        if self.holds_start(client, &request) {
+            return false;
+        }
         self.cx.counters.requests += 1;
         if let Some(id) = &request.id
             && self.cx.clients.get(client).is_some_and(|one| one.in_flight.contains_key(id))
         {
             let message = format!("id {} is still in flight", wire::quoted(id.as_json()));
             let error = RpcError::invalid_request(&message);
-            return self.cx.clients.refuse_line(client, Some(id), &error, number);
+            self.cx.clients.refuse_line(client, Some(id), &error, number);
+            return true;
         }
-        self.answer(&request, Origin { client, line: number, after: None, in_turn: false });
+        self.answer(&request, Origin::new(client, number));
+        true
     }
 
     /// Asks the oldest request again that was put off for a session that has told what it was to
@@ -172,9 +169,8 @@ impl<F: Families> Engine<F> {
     fn ask_again(&mut self) -> bool {
         let told = &mut self.cx.queues.told;
         if self.cx.closing.is_some() {
-            // Who has a wait besides is answered by that.
-            let sessions = &self.sessions;
-            told.retain(|id| sessions.get(*id).is_some_and(|one| one.core.waits.is_empty()));
+            // Each has a wait besides, and is answered by that.
+            told.clear();
         }
         let Some(session) = told.front().copied() else { return false };
         let entry = self.sessions.get_mut(session);
@@ -188,8 +184,31 @@ impl<F: Families> Engine<F> {
         };
         let id = ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id);
         let request = wire::Request { id, method: method.to_owned(), params: &params };
-        self.answer(&request, Origin { client, line, after: Some(session), in_turn: true });
+        let from = Origin { after: Some(session), in_turn: true, ..Origin::new(client, line) };
+        self.answer(&request, from);
         true
+    }
+
+    /// Asks a list again whose sessions were looked at; whether there was one.
+    fn ask_list_again(&mut self) -> bool {
+        let Some((Deferred { ticket, client, method, params, line, .. }, since_ns)) =
+            self.next_looked_list()
+        else {
+            return false;
+        };
+        let id = ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id);
+        let request = wire::Request { id, method: method.to_owned(), params: &params };
+        let looked_since_ns = Some(since_ns);
+        let from = Origin { looked_since_ns, in_turn: true, ..Origin::new(client, line) };
+        self.answer(&request, from);
+        true
+    }
+
+    /// Carries out a request that was kept, and answers it.
+    pub(super) fn answer_kept(&mut self, kept: &Deferred, id: Option<RequestId>) {
+        let Deferred { client, line, .. } = *kept;
+        let request = wire::Request { id, method: kept.method.to_owned(), params: &kept.params };
+        self.answer(&request, Origin { in_turn: true, ..Origin::new(client, line) });
     }
 
     /// Carries out a request and answers it, unless it waits or has no id.
@@ -215,31 +234,28 @@ impl<F: Families> Engine<F> {
             let message = "execd is shutting down and takes no new requests";
             return Err(RpcError::failed(Reason::ShuttingDown, message));
         }
-        let Origin { client, line, after, in_turn } = from;
-        let call = Call { client, id: request.id.clone(), params: request.params, line, after };
-        if !in_turn && self.is_for_the_line(&call, method) {
-            self.stand_in_line(&call, method);
+        let Origin { client, line, after, looked_since_ns, in_turn } = from;
+        let (id, params) = (request.id.clone(), request.params);
+        let call = Call { client, id, params, line, after, in_turn, looked_since_ns };
+        if !in_turn && self.is_start(method) {
+            self.queue_start(&call, method);
             return Ok(Answer::Waits);
         }
         // A request without an id never waits.
-        if method.waits && request.id.is_some() && !self.has_room(client) {
-            let waiting = self.cx.clients.get(client).map_or(0, Client::waiting);
-            return Err(too_many(waiting));
+        let waiting = self.cx.clients.get(client).map_or(0, Client::waiting);
+        if method.waits && !in_turn && call.id.is_some() && waiting >= MAX_PENDING_REQUESTS {
+            let message =
+                format!("{waiting} requests are waiting already: await or cancel some first");
+            return Err(RpcError::failed(Reason::TooManyRequests, message));
         }
-        let done = (method.call)(self, &call).map_err(|error| error.of_method(method.name));
-        match done {
-            Err(error) if self.stands_for_a_place(&call, method, in_turn, &error) => {
-                Ok(Answer::Waits)
-            }
-            done => done,
-        }
+        (method.call)(self, &call).map_err(|error| error.of_method(method.name))
     }
 
     fn method_names(&self) -> Vec<&'static str> {
         self.methods.iter().copied().flatten().map(|method| method.name).collect()
     }
 
-    fn method(&self, name: &str) -> Option<&'static Method<F>> {
+    pub(super) fn method(&self, name: &str) -> Option<&'static Method<F>> {
         self.methods.iter().copied().flatten().find(|method| method.name == name)
     }
 
@@ -268,9 +284,6 @@ impl<F: Families> Engine<F> {
             wait.began_total = core.output_bytes_total();
             wait.tells_ns =
                 wait.ends_ns(self.cx.now_ns, self.cx.wall_ms).filter(|_| wait.tells_state);
-            if let Some(due_ns) = wait.tells_ns {
-                wait.early_ms = self.cx.slots.take_ms(due_ns, self.cx.now_ns);
-            }
             core.waits.push(wait);
             core.note_waiter(self.cx.now_ns);
             self.cx.touch(core);
@@ -318,23 +331,6 @@ impl<F: Families> Engine<F> {
         Answer::Waits
     }
 
-    /// Puts a request off until a session was looked at a second time, which is soon: it is no wait
-    /// of the session's, and is answered also while execd ends.
-    pub fn defer_to_second_look(
-        &mut self,
-        call: &Call<'_>,
-        method: &'static str,
-        id: SessionId,
-    ) -> Answer {
-        self.put_off(call, method, id);
-        let now_ns = self.cx.now_ns;
-        if let Some(entry) = self.sessions.get_mut(id) {
-            entry.core.want_second_look(now_ns);
-            self.cx.touch(&mut entry.core);
-        }
-        Answer::Waits
-    }
-
     fn put_off(&mut self, call: &Call<'_>, method: &'static str, id: SessionId) -> Option<Ticket> {
         let ticket = self.open_ticket(call, &[id]);
         let starts = self.method(method).is_some_and(|method| method.starts);
@@ -351,10 +347,11 @@ impl<F: Families> Engine<F> {
         let in_flight = self.cx.clients.get(client).map(|client| &client.in_flight);
         let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
         let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.clone());
-        if self.cancel_in_line(ticket) {
+        if self.cancel_kept(ticket) {
             return true;
         }
-        let mut found = self.cancel_events(ticket) || self.cancel_page(ticket);
+        let mut found =
+            self.cancel_events(ticket) || self.cancel_page(ticket) || self.cancel_list(ticket);
         for id in sessions.unwrap_or_default() {
             let Some(entry) = self.sessions.get_mut(id) else { continue };
             for wait in entry.core.waits.iter_mut().filter(|wait| wait.ticket == ticket) {

@@ -6,7 +6,6 @@ mod outlived;
 pub mod past;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
 
 use super::contract::Families;
 use super::contract::cx::{Cx, Effect};
@@ -180,12 +179,6 @@ impl<F: Families> Sessions<F> {
         self.iter().map(|one| &one.core).filter(|core| core.listing == Listing::Listed)
     }
 
-    /// The same, to change them.
-    pub fn listed_mut(&mut self) -> impl Iterator<Item = &mut Session> {
-        let all = self.by_id.values_mut().map(|one| &mut one.core);
-        all.filter(|core| core.listing == Listing::Listed)
-    }
-
     /// The sessions in the table that have not ended.
     pub fn live_count(&self) -> usize {
         self.listed().filter(|core| !core.life.finished()).count()
@@ -340,12 +333,11 @@ impl<F: Families> Sessions<F> {
     }
 
     /// Who has left a session by setsid, by the session that it left: what descends from a member,
-    /// or from an orphan that came to us with our marks in its environment. Each process is looked
-    /// at once, however many sessions there are.
+    /// or from an orphan that counts for the session. Each process is looked at once, however many
+    /// sessions there are.
     pub fn detached(&self, cx: &Cx<F>) -> BTreeMap<SessionId, Vec<ProcStat>> {
         let mut away: BTreeMap<SessionId, Vec<ProcStat>> = BTreeMap::new();
         let mut lookout = cx.lookout.borrow_mut();
-        let looks = Rc::clone(&lookout.looks);
         let Ok(census) = lookout.at_once() else { return away };
         let mut owners: BTreeMap<i32, SessionId> = BTreeMap::new();
         for core in self.listed() {
@@ -361,11 +353,10 @@ impl<F: Families> Sessions<F> {
             others.iter().filter(|one| !owners.contains_key(&one.pid)).collect();
         let orphans = others.iter().filter(|one| one.ppid == host::pid());
         let orphans: Vec<ProcStat> = orphans.map(|one| **one).collect();
-        let marked = looks.borrow_mut().owners(&orphans);
         for orphan in orphans {
-            if let Some(Some(id)) = marked.get(&orphan.pid) {
-                owners.insert(orphan.pid, *id);
-                away.entry(*id).or_default().push(orphan);
+            if let Some(id) = cx.session_of_orphan(&orphan) {
+                owners.insert(orphan.pid, id);
+                away.entry(id).or_default().push(orphan);
             }
         }
         // Each round adds at least one process or is the last: bounded by their number.

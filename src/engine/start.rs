@@ -16,12 +16,13 @@ use super::codec::Codec;
 use super::contract::cx::{Cx, Queues, Reading};
 use super::contract::{Families, Methods};
 use super::helpers::Helpers;
-use super::jobs::Line;
 use super::keeper_link::{KeeperLink, KeeperPlan, Place, flags_of, no_logs};
 use super::launch::{self, BaseEnv, Launcher};
 use super::ledger::kept::Events;
+use super::list_looks::ListLooks;
 use super::listener::Door;
 use super::pages::Pages;
+use super::put_off::KeptRequests;
 use super::reap::Reaping;
 use super::sessions::Sessions;
 use super::turn::Clocks;
@@ -31,11 +32,8 @@ use crate::config::{Config, SocketPlace};
 use crate::keeper::writer::Writer;
 use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
 use crate::pure::process::login_shell::below_the_login;
-use crate::pure::process::run_mark::SessionMarks;
+use crate::pure::process::starts::Starts;
 use crate::pure::time::deadlines::Deadlines;
-use crate::pure::time::slots::Slots;
-use crate::session::census::Lookout;
-use crate::session::looks::Looks;
 use crate::session::ports::Listeners;
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
@@ -43,11 +41,11 @@ use crate::sys::host::{self, FileLimit};
 use crate::sys::io::ENOENT;
 use crate::sys::log_place::{self, Wanted};
 use crate::sys::mounts::MountTable;
-use crate::sys::proc_view::{self, View};
+use crate::sys::proc_view;
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::{Channel, tell_people};
-use crate::sys::{given, proc, run_limit};
+use crate::sys::{given, proc};
 
 fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
     move |errno| format!("{what}: {}", errno_text(errno))
@@ -90,15 +88,11 @@ impl<F: Families> Engine<F> {
         let (spawner, mounts, degraded) = ways_to_start(&mut config)?;
         let spawner = Rc::new(spawner);
         let instance = host::random_hex();
-        let looks = Looks::new(Rc::clone(&spawner), &instance);
         let keeper = new_link(&config, &instance)?;
         let watch = Watch::new().map_err(|error| poll_failure(&error))?;
         let clocks = Clocks::new().map_err(system("timerfd"))?;
         let now_ns = clock::now_ns();
         let sessions = Sessions::new(config.first_session_id);
-        let own_limits = run_limit::soft_of(0).zip(run_limit::of(0));
-        let session_marks =
-            own_limits.and_then(|(soft, hard)| SessionMarks::new(&instance, soft, hard));
         let cx = Cx {
             now_ns,
             wall_ms: clock::wall_ms(),
@@ -116,13 +110,13 @@ impl<F: Families> Engine<F> {
                 drain_deferred: false,
                 raised_pipe_bytes: 0,
             },
-            lookout: RefCell::new(Lookout::new(looks)),
-            ports: Listeners::marked(session_marks),
+            lookout: RefCell::default(),
+            ports: Listeners::default(),
             leaders: BTreeMap::new(),
+            starts: Starts::default(),
             text_bytes: 0,
             effects: Vec::new(),
             answers_since_ns: None,
-            slots: Slots::default(),
             books: F::Books::default(),
             closing: None,
             front: None,
@@ -131,8 +125,7 @@ impl<F: Families> Engine<F> {
             chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
         };
         let base_env = BaseEnv::new(below_the_login(given::environment()), &instance);
-        let launcher =
-            Launcher { spawner, mounts, base_env, instance, next_run_number: 0, spawns_left: 0 };
+        let launcher = Launcher { spawner, mounts, base_env, instance, spawns_left: 0 };
         let mut engine = Self {
             cx,
             sessions,
@@ -144,7 +137,8 @@ impl<F: Families> Engine<F> {
             door: Door::default(),
             helpers: Helpers::default(),
             pages: Pages::default(),
-            line: Line::default(),
+            kept: KeptRequests::default(),
+            list_looks: ListLooks::default(),
             next_ticket: 1,
             stuck_since: None,
             degraded,
@@ -268,7 +262,7 @@ fn lacks(
          execd holds"
             .to_owned()
     });
-    let proc = proc_lack(proc_view::look(), mounts);
+    let proc = proc_lack(mounts);
     // Without /proc that is a part of what is missing.
     let unknown = (!mounts.is_known() && proc_view::tells()).then(|| {
         "/proc/self/mountinfo: it cannot be read, so each command is started by fork, as if it lay \
@@ -278,21 +272,15 @@ fn lacks(
     [subreaper, unshared, table, proc, unknown].into_iter().flatten().collect()
 }
 
-/// What a /proc that does not tell of all processes costs.
-fn proc_lack(view: View, mounts: &MountTable) -> Option<String> {
-    let costs = match view {
-        View::Hides => {
-            "of a process that a command starts as another user (sudo) no name, state or port is \
-             told"
-        }
-        _ => {
-            "processes are found by their numbers and ended all the same, but nothing is told of \
-             their names, states and ports, and no wait for a port or for input is taken"
-        }
-    };
+/// What a /proc that does not tell of the processes here costs.
+fn proc_lack(mounts: &MountTable) -> Option<String> {
     let forks = if mounts.is_known() { "" } else { "; each command is started by fork" };
-    let what = if view == View::Hides { "a whole /proc" } else { "/proc" };
-    view.why().map(|why| format!("{what}: {why}, so {costs}{forks}"))
+    proc_view::lack().map(|why| {
+        format!(
+            "/proc: {why}, so the end of a session is that of its process group alone, nothing is \
+             told of names, states and ports, and no wait for a port or for input is taken{forks}"
+        )
+    })
 }
 
 /// Which directory logs should go to, as an absolute path; `None`: nowhere.

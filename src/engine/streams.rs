@@ -10,13 +10,15 @@ use super::contract::cx::Cx;
 use super::sessions::Entry;
 use super::watch::{Port, token_of};
 use crate::limits::{
-    DRAIN_BYTES, DRAIN_TURN_BYTES, FLOOD_READ_BYTES, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES,
-    READ_TRIES, READ_TURN_BYTES,
+    DRAIN_BYTES, DRAIN_TURN_BYTES, FLOOD_READ_BYTES, NS_PER_MS, READ_BUFFER_BYTES,
+    READ_SESSION_TURN_BYTES, READ_TRIES, READ_TURN_BYTES, SEARCH_TURN_MS,
 };
 use crate::pure::process::life::{Fact, Stream};
 use crate::session::input::Fed;
 use crate::session::output::{Hold, Output, Piece, Source};
+use crate::session::wait::Wait;
 use crate::session::{Session, SessionId};
+use crate::sys::clock;
 use crate::sys::errno::errno_text;
 
 /// Why reading a session stopped.
@@ -56,6 +58,12 @@ impl<F: Families> Engine<F> {
             entry.core.output.queued = matches!(stopped, Stopped::Allowance | Stopped::Failed);
             if entry.core.output.queued {
                 cx.queues.readable.push_back(id);
+            }
+            if entry.core.waits.iter().any(Wait::looks_for_text)
+                && clock::now_ns() > cx.now_ns + SEARCH_TURN_MS * NS_PER_MS
+            {
+                // A pattern that is slow to search for takes no more of this turn.
+                break;
             }
         }
     }
@@ -240,13 +248,9 @@ fn read_piece<F: Families>(
         accept(entry, source, passed, true, cx);
         return Ok(passed);
     }
-    match stream.read(&mut cx.reading.buffer, cx.now_ns) {
+    match stream.read(&mut cx.reading.buffer) {
         Piece::Bytes(bytes) => {
             cx.counters.bytes_read += bytes as u64;
-            if stream.veil.is_some() {
-                // What is held back is let go in time.
-                cx.touch(core);
-            }
             accept(entry, source, bytes, false, cx);
             Ok(bytes)
         }

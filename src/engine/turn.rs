@@ -140,12 +140,13 @@ impl<F: Families> Engine<F> {
         !queues.readable.is_empty()
             || !queues.touched.is_empty()
             || !queues.told.is_empty()
+            || self.list_looks.goes_on()
             || !queues.feedable.is_empty()
             || !queues.ended_leaders.is_empty()
             || self.reaping.look_for_children
             || !self.sessions.outlived.over.is_empty()
             || self.cx.clients.iter().any(Client::has_work)
-            || self.line_moves()
+            || self.may_start_next()
             || self.cx.front.as_ref().is_some_and(RunFront::has_work)
             || self.door.knocked
             || self.cx.keeper.wants_pumping()
@@ -228,10 +229,6 @@ impl<F: Families> Engine<F> {
             }
             Port::Probe => cx.touch(core),
             Port::Input => cx.queues.input_ready(id),
-            Port::Busy => {
-                core.note_move(cx.now_ns);
-                cx.touch(core);
-            }
             Port::Leader => _ = cx.queues.ended_leaders.insert(id),
             Port::Member => {
                 if let Some(ending) = &mut core.ending {
@@ -289,10 +286,10 @@ impl<F: Families> Engine<F> {
                 Owner::Listener => self.door.knocked = self.door.is_open(),
                 Owner::Reaping => self.reap_now(),
                 Owner::Front => self.front_is_due(),
-                Owner::Line => self.line_is_due(),
+                Owner::Secrets => self.look_at_secrets(),
                 Owner::Codec => self.cx.clients.stdin.tick(self.cx.now_ns),
                 // Looked at in their own steps.
-                Owner::Closing | Owner::Events => {}
+                Owner::Closing | Owner::Events | Owner::Lists => {}
             }
         }
     }
@@ -387,10 +384,6 @@ impl<F: Families> Engine<F> {
         let mut waits: BTreeMap<Ticket, Vec<SessionId>> = BTreeMap::new();
         for core in self.sessions.iter().map(|one| &one.core) {
             core.waits.iter().for_each(|wait| waits.entry(wait.ticket).or_default().push(core.id));
-            // A request that is put off for a second look is no wait of the session's.
-            for ticket in core.deferred.iter().filter_map(|one| one.ticket) {
-                waits.entry(ticket).or_insert_with(|| vec![core.id]);
-            }
         }
         for (ticket, sessions) in waits.iter() {
             let once = |one: &Pending| {

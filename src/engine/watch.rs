@@ -51,21 +51,11 @@ pub enum Port {
     Start,
     /// A question to one of its servers.
     Probe,
-    /// The pidfd of a member that keeps the session going.
-    Busy,
 }
 
 /// The ports by their number in a token.
-const PORTS: [Port; 8] = [
-    Port::Output,
-    Port::Input,
-    Port::Leader,
-    Port::Member,
-    Port::Errors,
-    Port::Start,
-    Port::Probe,
-    Port::Busy,
-];
+const PORTS: [Port; 7] =
+    [Port::Output, Port::Input, Port::Leader, Port::Member, Port::Errors, Port::Start, Port::Probe];
 
 /// The token of a client of the control socket.
 pub fn client_token(id: ClientId) -> Token {

@@ -9,7 +9,7 @@ use crate::limits::{
     HEAD_TAIL_MAX_BYTES, MAX_PENDING_REQUESTS, NS_PER_MS, PROTOCOL_REVISION, SOCKET_CLIENTS_MAX,
     STDIN_BACKLOG_BYTES,
 };
-use crate::sys::{host, proc_view};
+use crate::sys::host;
 use crate::wire::{self, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -69,9 +69,6 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         },
     });
     // A field that does not apply is left out, never null (protocol.md).
-    if let Some(why) = proc_view::view().why() {
-        info["proc"] = json!({"usable": proc_view::tells(), "why": why});
-    }
     let degraded: Vec<&String> = engine.degraded.all().collect();
     if !degraded.is_empty() {
         info["degraded"] = json!(degraded);

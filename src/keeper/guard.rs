@@ -5,14 +5,11 @@
 //! keeper).
 
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
-use crate::limits::{GUARD_DOUBTS, GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
-use crate::pure::process::run_mark::{RunMark, RunMarks};
-use crate::sys::host;
+use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
 use crate::sys::poll::pause;
 use crate::sys::proc::{self, ProcStat};
-use crate::sys::proc_view::{self, View};
-use crate::sys::run_limit;
 use crate::sys::signals::SIGKILL;
+use crate::sys::{host, pidfd, proc_view};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The user whose commands may run as anybody.
@@ -26,14 +23,19 @@ pub struct Guard {
     sessions: BTreeMap<i32, GuardRecord>,
     /// `EXECD_INSTANCE=…`, as members have it in their environment.
     mark: Vec<u8>,
-    /// What all processes of runs of pi have, whatever session they are in; None where only their
-    /// sessions are known.
-    run_mark: Option<RunMark>,
     /// Never ended, whatever a record says.
     execd_pid: i32,
-    /// Whether a run of pi was among the sessions.
-    had_runs: bool,
     goodbye: bool,
+}
+
+/// What the guard has found so far.
+#[derive(Debug, Default)]
+struct Found {
+    /// The kernel sessions that have proved to be the recorded ones.
+    ours: BTreeSet<i32>,
+    /// Members of sessions that are ended as a whole, and what descends from them, by pid and
+    /// start.
+    whole: BTreeSet<(i32, u64)>,
 }
 
 impl Guard {
@@ -43,10 +45,7 @@ impl Guard {
             decoder: GuardDecoder::default(),
             sessions: BTreeMap::new(),
             mark: format!("EXECD_INSTANCE={instance}").into_bytes(),
-            // The guard has inherited execd's own limit.
-            run_mark: run_limit::of(0).and_then(|own| RunMarks::new(instance, own)?.of_all_runs()),
             execd_pid,
-            had_runs: false,
             goodbye: false,
         }
     }
@@ -62,89 +61,94 @@ impl Guard {
     /// Takes in one record from execd.
     pub fn take(&mut self, event: GuardEvent) {
         match event {
-            GuardEvent::Add(record) => {
-                self.had_runs |= record.whole;
-                self.sessions.insert(record.sid, record);
-            }
+            GuardEvent::Add(record) => _ = self.sessions.insert(record.sid, record),
             GuardEvent::Remove(sid) => _ = self.sessions.remove(&sid),
             GuardEvent::Goodbye => self.goodbye = true,
         }
     }
 
-    /// Whether somebody is to be ended should execd be gone now.
-    pub fn has_work(&self) -> bool {
-        !self.goodbye && (self.had_runs || !self.sessions.is_empty())
-    }
-
     /// The guard pipe has hung up: without a goodbye, ends all members of the recorded
     /// sessions. Takes `GUARD_SCANS` pauses at most.
     pub fn hung_up(&self) {
-        let mut ours = BTreeSet::new();
-        if self.has_work() {
-            proc_view::look();
-            end_all(|| self.to_be_ended(&mut ours));
+        if self.goodbye || self.sessions.is_empty() {
+        } else if proc_view::tells() {
+            let mut found = Found::default();
+            end_all(|| self.to_be_ended(&mut found));
+        } else {
+            self.end_groups();
         }
     }
 
-    /// Who is to be ended. Where /proc does not list everybody, who may be left out is looked for
-    /// under the numbers that processes have, and a session of which nobody at all was seen, not
-    /// even who is dead, under every number.
-    fn to_be_ended(&self, ours: &mut BTreeSet<i32>) -> Result<Vec<ProcStat>, i32> {
-        let mut seen = BTreeSet::new();
-        for doubts in 0..GUARD_DOUBTS {
-            let found = self.found(doubts, &mut seen, ours)?;
-            let is_missing =
-                |sid: &i32| (doubts == 0 || !seen.contains(sid)) && proc::id_in_use(*sid);
-            let all = !found.is_empty() || proc_view::view() == View::Whole;
-            if all || !(self.had_runs || self.sessions.keys().any(is_missing)) {
-                return Ok(found);
+    /// Without /proc a session is its leader's process group.
+    fn end_groups(&self) {
+        for sid in self.sessions.keys() {
+            // Who has the number and leads no session of it is a stranger.
+            if proc::session_of(*sid).is_none_or(|now| now == *sid) {
+                let _ = pidfd::by_number(-sid, SIGKILL);
             }
         }
-        Ok(Vec::new())
     }
 
-    /// The living members of the recorded sessions, and what runs of pi started in others. `ours`
-    /// remembers the sessions that have proved to be the recorded ones, `seen` those that somebody
-    /// has the number of. `doubts`: see [`proc::all_pids`].
-    fn found(
-        &self,
-        doubts: u32,
-        seen: &mut BTreeSet<i32>,
-        ours: &mut BTreeSet<i32>,
-    ) -> Result<Vec<ProcStat>, i32> {
+    /// The living members of the recorded sessions, and of those that are ended as a whole what
+    /// descends from them. Errors: it cannot be told now.
+    fn to_be_ended(&self, found: &mut Found) -> Result<Vec<ProcStat>, i32> {
         let us = host::uid();
         // What a command of root's runs as somebody else (su, setpriv) is its own all the same.
         let may_be_ours = |pid: i32| us == ROOT || proc::is_users(pid, us);
-        let pids: Vec<i32> = proc::all_pids(doubts)?.collect::<Result<_, _>>()?;
-        let (recorded, others): (Vec<i32>, Vec<i32>) =
-            pids.into_iter().filter(|pid| *pid != self.execd_pid).partition(|pid| {
-                let sid = proc::session_of(*pid).filter(|sid| self.sessions.contains_key(sid));
-                seen.extend(sid);
-                sid.is_some()
-            });
-        let living: Vec<ProcStat> = recorded
-            .into_iter()
-            .filter(|pid| may_be_ours(*pid))
-            .filter_map(proc::stat)
-            .filter(|found| found.is_alive() && self.is_young_enough(found))
-            .collect();
-        for one in &living {
-            if !ours.contains(&one.sid) && self.proves_session(one) {
-                ours.insert(one.sid);
+        let takes_all = self.sessions.values().any(|record| record.whole);
+        let mut living = Vec::new();
+        for pid in proc::all_pids()? {
+            let pid = pid?;
+            let is_wanted = || {
+                let sid = proc::session_of(pid);
+                takes_all || sid.is_some_and(|sid| self.sessions.contains_key(&sid))
+            };
+            if pid != self.execd_pid && is_wanted() && may_be_ours(pid) {
+                living.extend(proc::stat(pid).filter(ProcStat::is_alive));
             }
         }
-        let members = living.into_iter().filter(|one| ours.contains(&one.sid));
-        let of_runs = others
-            .into_iter()
-            .filter(|pid| self.had_runs && may_be_ours(*pid) && self.is_of_a_run(*pid))
-            .filter_map(proc::stat)
-            .filter(ProcStat::is_alive);
-        Ok(members.chain(of_runs).collect())
+        for one in &living {
+            let is_new = !found.ours.contains(&one.sid) && self.is_young_enough(one);
+            if is_new && self.proves_session(one) {
+                found.ours.insert(one.sid);
+            }
+        }
+        self.add_descendants(&living, found);
+        living.retain(|one| {
+            let is_member = found.ours.contains(&one.sid) && self.is_young_enough(one);
+            is_member || found.whole.contains(&(one.pid, one.start_ticks))
+        });
+        Ok(living)
     }
 
-    fn is_of_a_run(&self, pid: i32) -> bool {
-        let Some(mark) = self.run_mark else { return false };
-        run_limit::of(pid).is_some_and(|limit| mark.is_on(limit))
+    /// Finds what descends from a leader whose session is ended as a whole, or from a member of the
+    /// session; and from whoever was found so before.
+    fn add_descendants(&self, living: &[ProcStat], found: &mut Found) {
+        let is_whole = |sid: i32| self.sessions.get(&sid).is_some_and(|record| record.whole);
+        // A leader that has joined execd's own kernel session is known by its number alone.
+        let is_leader = |one: &ProcStat| {
+            self.sessions.get(&one.pid).is_some_and(|record| one.start_ticks >= record.start_ticks)
+                && is_whole(one.pid)
+        };
+        let is_root = |one: &ProcStat| {
+            found.whole.contains(&(one.pid, one.start_ticks))
+                || is_leader(one)
+                || (is_whole(one.sid) && found.ours.contains(&one.sid))
+        };
+        let mut roots: BTreeSet<i32> =
+            living.iter().filter(|one| is_root(one)).map(|one| one.pid).collect();
+        // Each round adds at least one process or is the last: bounded by their number.
+        loop {
+            let before = roots.len();
+            let children = living.iter().filter(|one| roots.contains(&one.ppid));
+            let children: Vec<i32> = children.map(|one| one.pid).collect();
+            roots.extend(children);
+            if roots.len() == before {
+                break;
+            }
+        }
+        let all = living.iter().filter(|one| roots.contains(&one.pid));
+        found.whole.extend(all.map(|one| (one.pid, one.start_ticks)));
     }
 
     fn is_young_enough(&self, found: &ProcStat) -> bool {
@@ -162,9 +166,7 @@ impl Guard {
             .sessions
             .get(&one.sid)
             .is_some_and(|record| one.pid == record.sid && one.start_ticks == record.start_ticks);
-        // Where nothing tells since when a leader lives, execd's word is all there is.
-        let by_number =
-            || !one.has_start() || proc::stat(one.sid).is_none_or(|leader| !leader.is_alive());
+        let by_number = || proc::stat(one.sid).is_none_or(|leader| !leader.is_alive());
         is_leader
             || by_number()
             || proc::environ_any(one.pid, |entry| entry == self.mark) == Some(true)
@@ -282,6 +284,37 @@ mod tests {
         guard.feed(tail).unwrap();
         guard.hung_up();
         assert!(proc::stat(child.pid).unwrap().is_alive());
+    }
+
+    /// rule: architecture.md, The keeper: Of a session that is ended as a whole the guard ends what
+    ///   descends from its leader, also what has left by setsid
+    #[test]
+    fn of_a_whole_session_what_descends_from_the_leader_is_ended_too() {
+        let script = "setsid env -i sh -c 'sleep 70 & wait' & sleep 70; :";
+        for whole in [true, false] {
+            let child = Spawned::shell(script, &["PATH=/usr/bin:/bin", "EXECD_INSTANCE=abc"]);
+            let away = || {
+                let all = proc::all_pids().unwrap().filter_map(|pid| proc::stat(pid.unwrap()));
+                let all: Vec<ProcStat> = all.filter(ProcStat::is_alive).collect();
+                let first = all.iter().find(|one| one.ppid == child.pid && one.sid != child.pid)?;
+                Some(members_of(first.pid)).filter(|members| members.len() == 2)
+            };
+            let away = loop {
+                match away() {
+                    Some(away) => break away,
+                    None => pause(1),
+                }
+            };
+            let mut guard = Guard::new("abc", 1);
+            let (sid, start_ticks) = (child.pid, proc::stat(child.pid).unwrap().start_ticks);
+            guard.take(GuardEvent::Add(GuardRecord { sid, start_ticks, session: 1, whole }));
+            guard.hung_up();
+            assert!(members_of(child.pid).is_empty());
+            assert_eq!(members_of(away[0].sid).is_empty(), whole);
+            for left in members_of(away[0].sid) {
+                let _ = pidfd::by_number(left.pid, SIGKILL);
+            }
+        }
     }
 
     #[test]

@@ -5,9 +5,6 @@ pub const PORT_LOOK_MS: u64 = 50;
 /// A listener that was found to be none of the session's is looked at again after one such pause,
 /// then after twice as long, and so on up to this.
 pub const PORT_DOUBT_MAX_MS: u64 = 1_000;
-/// A port that others hold on the addresses of IPv4 alone may still be listened on at IPv6 alone:
-/// for so long that is waited for.
-pub const PORT_LITTLE_ROOM_MS: u64 = 2_000;
 /// Listeners that one look takes in.
 pub const LISTENERS_MAX: usize = 4_096;
 /// Bytes of listeners read at a time.
@@ -20,14 +17,12 @@ pub const PORT_FDS_PER_PROCESS: usize = 1_024;
 pub const PORT_FDS_PER_LOOK: usize = 4_096;
 /// Descriptors that are looked at in one turn for what its replies and lists tell.
 pub const TOLD_FDS_PER_TURN: usize = 8_192;
-/// Once looks at these have taken so long in a turn, no further one is begun in it.
+/// Once looks at these have used so much CPU time in a turn, no further one is begun in it.
 pub const TOLD_TURN_MS: u64 = 5;
 /// Listeners that are named in a reply or a row of a list.
 pub const LISTENERS_NAMED: usize = 16;
 /// Descriptors looked at in one turn, to find who holds a port that is not the session's.
 pub const HOLDER_FDS_PER_TURN: usize = 2_048;
-/// Ancestors of a process that are asked whether they lead a session.
-pub const HOLDER_PARENTS: usize = 64;
 
 /// The longest that a server is waited for that was asked for a page, until it is asked again.
 pub const HTTP_WAIT_MS: u64 = 5_000;

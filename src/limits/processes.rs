@@ -6,26 +6,12 @@ pub const LEFT_NAMED: usize = 4;
 pub const NAMED_PROCESSES: usize = 16;
 /// Bytes of a command line read from /proc for such a name.
 pub const PROCESS_COMMAND_BYTES: usize = 256;
-/// Processes that are asked about in one look at the memory of others (src/sys/look.rs).
-pub const LOOK_PIDS: usize = 1024;
-/// Longest wait for the answers of the looks of one turn.
-pub const LOOK_WAIT_MS: u64 = 250;
-/// Orphans whose owners are remembered.
-pub const LOOK_REMEMBERED: usize = 16 * 1024;
-/// For so long a process that has not answered is not asked again.
-pub const LOOK_AGAIN_MS: u64 = 5_000;
+/// Starts of sessions that are remembered: an orphan counts for the one that began last before it.
+pub const STARTS_REMEMBERED: usize = 1_024;
 /// Bytes of a process's environment searched for execd's marks.
 pub const ENVIRON_BYTES: usize = 2 * 1024 * 1024;
 /// Longest single argument that execve takes: MAX_ARG_STRLEN, 32 pages, see execve(2).
 pub const MAX_ARG_BYTES: usize = 128 * 1024;
-
-/// The highest number that a Linux kernel gives a process: PID_MAX_LIMIT, see proc(5), pid_max.
-pub const PIDS_ALL: i32 = 4_194_304;
-/// So many numbers are always looked at where /proc does not list the processes: all that there are
-/// on a machine with the kernel's own pid_max, of up to 64 processors.
-pub const PIDS_FEW: i32 = 65_536;
-/// Numbers that cost as much as one process of a census: most are nobody's.
-pub const PIDS_PER_STEP: usize = 8;
 
 /// Bytes of the list of mounts that are read; of a longer one any mount may hang.
 pub const MOUNTINFO_BYTES: usize = 4 * 1024 * 1024;
@@ -34,6 +20,10 @@ pub const PATH_LINKS_MAX: usize = 40;
 /// Longest name of a file: NAME_MAX, see pathconf(3).
 pub const NAME_MAX_BYTES: usize = 255;
 
+/// Looks for orphans that are to end with execd, and the pause between two of them.
+pub const ORPHAN_LOOKS: usize = 200;
+/// See [`ORPHAN_LOOKS`].
+pub const ORPHAN_PAUSE_MS: u64 = 5;
 /// Orphans that have left their sessions, of which it is asked in a turn which session that was.
 pub const ADOPTED_ASKED_MAX: usize = 256;
 

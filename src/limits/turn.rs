@@ -10,6 +10,9 @@ pub const FLOOD_READ_BYTES: usize = 16 * 1024;
 pub const READ_SESSION_TURN_BYTES: usize = 64 * 1024;
 /// Output read from all sessions in one turn.
 pub const READ_TURN_BYTES: usize = 512 * 1024;
+/// Once a turn has lasted so long, no further session is read in it behind one whose output a wait
+/// searches.
+pub const SEARCH_TURN_MS: u64 = 5;
 /// Output read of one session before the end of its leader is noted: one reply has all of it.
 pub const DRAIN_BYTES: usize = 1024 * 1024;
 /// Of the output read in one turn what is left to leaders that have ended, while there are any.

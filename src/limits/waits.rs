@@ -30,3 +30,10 @@ pub const STUCK_FRESH_MS: u64 = 1_000;
 pub const PASSWORD_HOLD_MS: u64 = 10 * 60 * 1_000;
 /// Waits of one session that look for patterns: each byte of output is looked at by all of them.
 pub const TEXT_WAITS_MAX: usize = 16;
+
+/// How long a secret waits for its terminal to show no input before it is refused.
+pub const SECRET_ECHO_WAIT_MS: u64 = 2_000;
+/// How often the terminal is looked at meanwhile.
+pub const SECRET_ECHO_LOOK_MS: u64 = 20;
+/// Secrets that wait so at the same time; further ones are refused at once.
+pub const SECRETS_WAITING_MAX: usize = 64;

@@ -38,13 +38,6 @@ pub const WINDOW_COMMAND_BYTES: usize = 4 * 1024;
 pub const WINDOW_FIELD_BYTES: usize = 4 * 1024;
 /// Bytes of output of a window that no unified-exec call has told.
 pub const WINDOW_UNREAD_BYTES: usize = 224 * 1024;
-/// A background command that ends within this, and has asked /dev/null for input, is told of a
-/// terminal.
-pub const STDIN_ASKED_MS: u64 = 1_000;
-/// Bytes of a command in which it is looked for whether that asks for input.
-pub const STDIN_ASKED_COMMAND_BYTES: usize = 4 * 1024;
-/// Shells in shells that are looked into for the same.
-pub const STDIN_ASKED_SHELLS_DEEP: usize = 1;
 /// Text of a peek that shows what is new.
 pub const PEEK_NEW_BYTES: usize = 5 * 1024;
 /// Clients whose last look at a window is remembered: all that may be connected.

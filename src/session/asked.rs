@@ -1,4 +1,5 @@
-//! What a call waits for besides its time and the exit, and what came true of that (waits.md).
+//! What a call waits for besides its time and the exit, what it is shown of output and of input,
+//! and what came true of that (waits.md).
 
 use std::rc::Rc;
 
@@ -6,8 +7,10 @@ use super::Session;
 use super::doing::Seen;
 use super::idle::Idle;
 use super::listening::Listening;
-use super::ports::{self, PortWait};
+use super::ports::{self, HeldPort, PortWait};
+use crate::limits::LEAD_BYTES;
 use crate::pure::until::{Condition, Echo, Hit, TextWatch};
+use crate::sys::pty;
 
 /// What `until` and `stop` of a call asked for.
 pub type Conditions = (Option<Rc<Condition>>, Option<Rc<Condition>>);
@@ -66,9 +69,8 @@ impl Asked {
     }
 
     /// Input is about to be written, that may come back as output.
-    pub fn sent(&mut self, bytes: &[u8], echo: Echo, prompt: &str) {
-        if let Some(text) = self.text.as_mut().filter(|_| echo != Echo::Nothing) {
-            text.know_prompt(prompt);
+    pub fn sent(&mut self, bytes: &[u8], echo: Echo) {
+        if let Some(text) = &mut self.text {
             text.sent(bytes, echo);
         }
     }
@@ -93,6 +95,11 @@ impl Asked {
         })
     }
 
+    /// Who holds a port that is waited for and that the session does not listen on.
+    pub fn held_port_words(&self) -> Option<String> {
+        self.ports.as_ref()?.held.as_ref().map(HeldPort::words)
+    }
+
     /// Output came. Whether the session is to be judged for it: a pattern matched, or a match rests
     /// on the end of the line, and nobody looks for that yet.
     pub fn take(&mut self, bytes: &[u8]) -> bool {
@@ -114,6 +121,43 @@ impl Asked {
     pub fn condition(&self, by_stop: bool) -> Option<&Rc<Condition>> {
         if by_stop { self.stop.as_ref() } else { self.until.as_ref() }
     }
+}
+
+impl Session {
+    /// What becomes of input that comes back as output.
+    pub fn echo(&self) -> Echo {
+        let terminal = self.output.fd().filter(|_| self.facts.tty);
+        terminal.map_or(Echo::Nothing, pty::echo)
+    }
+
+    /// Input is about to be written: waits that look for patterns do not take its echo for output.
+    pub fn note_sent(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() || !self.waits.iter().any(|wait| wait.looks_for_text()) {
+            return;
+        }
+        let echo = self.echo();
+        for asked in self.waits.iter_mut().filter_map(|wait| wait.asked.as_mut()) {
+            asked.sent(bytes, echo);
+        }
+    }
+
+    /// The last bytes of the output before `offset`, from the beginning of a line or of a sequence
+    /// on; none where they are not kept any more.
+    pub fn lead_of(&self, offset: u64) -> Vec<u8> {
+        let behind = usize::try_from(self.tail.total_bytes() - offset).unwrap_or(usize::MAX);
+        let (mut last, _) = self.tail.last(behind.saturating_add(LEAD_BYTES));
+        last.truncate(last.len().saturating_sub(behind));
+        let line = last_line_of(&last);
+        // What begins in the middle of a line may begin in the middle of a sequence.
+        let whole = line.len() < last.len() || last.len() as u64 == offset;
+        let from = if whole { Some(0) } else { memchr::memchr(0x1B, line) };
+        from.map(|from| line[from..].to_vec()).unwrap_or_default()
+    }
+}
+
+/// What stands behind the last newline.
+fn last_line_of(bytes: &[u8]) -> &[u8] {
+    &bytes[memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)..]
 }
 
 /// How a wait ended that neither its time nor an exit ended.

@@ -4,11 +4,10 @@
 //! and is as old as its first piece: who was forked since may be missing, so whoever has sent
 //! signals or heard of an end asks for one that began later.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::looks::Looks;
 use crate::limits::{
     CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, DOING_TURN_MS, HOLDER_LOOKS_PER_TURN, NS_PER_MS,
     OPENED_PER_TURN,
@@ -45,15 +44,15 @@ pub struct Lookout {
     reads_left: usize,
     /// Processes that may still be opened in this turn.
     opens_left: usize,
-    /// What needs more than a look at /proc.
-    pub looks: Rc<RefCell<Looks>>,
     /// Looks at who holds a session's output that may still be taken in this turn.
     looks_left: usize,
+    /// The helpers that are children of execd: they have descriptors of all sessions, and are
+    /// nobody's orphans.
+    pub helpers: Vec<i32>,
     /// The children of execd that lead no session, once they were read in this turn.
     orphans: Option<Rc<Orphans>>,
-    /// How many looks of the one who asks for the next census have left him in doubt.
-    doubts: u32,
-    /// When looks at what processes are at were begun in this turn, and how long they have taken.
+    /// The CPU time at which the last look at what processes are at was begun in this turn, and what
+    /// all of these looks have used. On a busy machine another process may run in the middle of one.
     seeing: (u64, u64),
 }
 
@@ -83,15 +82,9 @@ impl Census {
 }
 
 impl Lookout {
-    /// One that asks by these.
-    pub fn new(looks: Looks) -> Self {
-        Self { looks: Rc::new(RefCell::new(looks)), ..Self::default() }
-    }
-
     /// A turn begins.
     pub fn begin_turn(&mut self, turn: u64) {
         self.turn = turn;
-        self.looks.borrow_mut().begin_turn();
         self.reads_left = CENSUS_TURN_PROCESSES;
         self.opens_left = OPENED_PER_TURN;
         self.looks_left = HOLDER_LOOKS_PER_TURN;
@@ -108,12 +101,6 @@ impl Lookout {
         self.turn
     }
 
-    /// Says in how many looks nobody was found where somebody must be: the next census looks
-    /// further ([`proc::all_pids`]).
-    pub fn doubt(&mut self, doubts: u32) {
-        self.doubts = doubts;
-    }
-
     /// A census that was not begun before `turn`. None: it is not complete yet, and goes on in the
     /// next turn. Errors: it cannot be told now (EMFILE, ENOMEM).
     pub fn since(&mut self, turn: u64) -> Result<Option<&Census>, i32> {
@@ -127,7 +114,6 @@ impl Lookout {
 
     /// A census of this turn, whatever it takes. Errors: as above.
     pub fn at_once(&mut self) -> Result<&Census, i32> {
-        self.doubts = 0;
         while self.last.as_ref().is_none_or(|last| last.begun < self.turn) {
             let left = std::mem::replace(&mut self.reads_left, usize::MAX);
             let done = self.go_on();
@@ -142,7 +128,7 @@ impl Lookout {
         let mut taking = match self.taking.take() {
             Some(taking) => taking,
             None => Taking {
-                pids: proc::all_pids(self.doubts)?,
+                pids: proc::all_pids()?,
                 census: Census { begun: self.turn, ..Census::default() },
             },
         };
@@ -178,18 +164,20 @@ impl Lookout {
     /// Whether what one more session's processes are at may be looked at in this turn. Whoever
     /// looks says when that is done ([`Self::has_seen`]).
     pub fn may_see(&mut self) -> bool {
-        self.seeing.0 = clock::now_ns();
+        self.seeing.0 = clock::used_ns();
         self.seeing.1 < DOING_TURN_MS * NS_PER_MS
     }
 
     /// A look at what processes are at is done.
     pub fn has_seen(&mut self) {
-        self.seeing.1 += clock::now_ns().saturating_sub(self.seeing.0);
+        self.seeing.1 += clock::used_ns().saturating_sub(self.seeing.0);
     }
 
     /// The children of execd that lead no session, as they are in this turn.
     pub fn orphans(&mut self, leads: impl Fn(i32) -> bool) -> Rc<Orphans> {
-        Rc::clone(self.orphans.get_or_insert_with(|| Rc::new(Orphans::read(leads))))
+        let helpers = &self.helpers;
+        let known = |pid| leads(pid) || helpers.contains(&pid);
+        Rc::clone(self.orphans.get_or_insert_with(|| Rc::new(Orphans::read(known))))
     }
 }
 

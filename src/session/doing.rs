@@ -9,7 +9,6 @@ use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
 use crate::sys::io;
-use crate::sys::proc::Target;
 use crate::sys::proc_work;
 use crate::sys::tree::{self, Orphans};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,11 +54,22 @@ pub struct Detail {
     pub by_text: bool,
 }
 
+/// What a list still needs of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextLook {
+    /// No further look.
+    None,
+    /// A look at this time.
+    At(u64),
+    /// A look that this turn had no time for.
+    NextTurn,
+}
+
 /// What may be told of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// What it is doing.
-    pub state: State,
+    /// What it is doing. None: nobody has looked.
+    pub state: Option<State>,
     /// Who waits.
     pub detail: Option<Detail>,
     /// The program has its terminal's other screen.
@@ -86,6 +96,8 @@ pub struct Sight<'a> {
 pub(super) struct Look {
     pub at_ns: u64,
     pub found: Found,
+    /// When the look before this one was taken.
+    before_ns: u64,
     /// The processes that were looked at, where these were all.
     pids: Option<Vec<i32>>,
     /// Since when the same process was seen to wait in the same call.
@@ -107,12 +119,8 @@ pub struct Doing {
     pub(super) not_before_ns: u64,
     /// For how long it was put off then; nothing once a look was taken.
     pub(super) put_off_ms: u64,
-    /// When the second look is due that a request was put off for.
-    second_ns: Option<u64>,
     /// The ports that were listened on just before an answer is due, and when that was.
     listened: Option<(u64, Vec<Listening>)>,
-    /// Members whose end is watched for, once the session has settled.
-    pub(super) watched: Vec<Target>,
 }
 
 impl Look {
@@ -124,6 +132,18 @@ impl Look {
     /// Who waits, once two looks agree.
     pub fn waiter(&self) -> Option<&Waiter> {
         self.found.waiter.as_ref().filter(|_| self.agrees_since(self.waits_since_ns))
+    }
+
+    /// Whether nobody waits, or two looks agree on who does.
+    fn is_agreed(&self) -> bool {
+        self.found.waiter.is_none() || self.waiter().is_some()
+    }
+
+    /// Whether looks since then tell what the session is doing. A session that waits has moved
+    /// between two looks that do not agree: it runs.
+    fn is_sure_since(&self, since_ns: u64) -> bool {
+        let has_moved = || since_ns <= self.before_ns && self.agrees_since(self.before_ns);
+        since_ns <= self.at_ns && (self.is_agreed() || has_moved())
     }
 
     /// Since when somebody has been seen to wait.
@@ -169,9 +189,17 @@ impl Session {
         let waits_since_ns = since(|a, b| a.found.waiter == b.waiter, |a| a.waits_since_ns);
         let same_since_ns = since(|a, b| a.found.mark == b.mark, |a| a.same_since_ns);
         let closed_since_ns = since(|a, b| a.found.closed && b.closed, |a| a.closed_since_ns);
-        let look =
-            Look { at_ns: now_ns, found, pids, waits_since_ns, same_since_ns, closed_since_ns };
-        self.doing.last = Some(look);
+        let before_ns = last.as_ref().map_or(0, |last| last.at_ns);
+        let at_ns = now_ns;
+        self.doing.last = Some(Look {
+            at_ns,
+            before_ns,
+            found,
+            pids,
+            waits_since_ns,
+            same_since_ns,
+            closed_since_ns,
+        });
         self.doing.put_off_ms = 0;
         true
     }
@@ -191,11 +219,8 @@ impl Session {
         }
         let modes = self.output.fd().filter(|_| self.facts.tty).and_then(doing::modes);
         let whole = tree.complete && !busy && self.is_only_ours();
-        let stranger = if whole { reached_by(&orphans, &leads, &all, &ours) } else { None };
-        let whole = whole && stranger.is_none();
-        let mut found = pure::decide(&all, modes, whole, &self.last_line());
-        // Its end may leave the session to itself.
-        found.busy.extend(stranger);
+        let whole = whole && !is_reached(&orphans, &leads, &all, &ours);
+        let found = pure::decide(&all, modes, whole, &self.last_line());
         (found, tree.complete.then_some(tree.pids))
     }
 
@@ -238,30 +263,56 @@ impl Session {
     /// that seems to wait, another look may say that it does.
     fn fresh_look(&self, since_ns: u64, now_ns: u64) -> Option<&Look> {
         let ran = |last: &Look| last.found.waiter.is_none() && !last.found.stopped;
-        let waits = |last: &Look| last.waiter().is_some() || last.found.waiter.is_none();
         let unmoved = |last: &Look| self.output_ns <= last.at_ns && !self.output.queued;
-        let holds = |last: &Look| ran(last) || (waits(last) && unmoved(last));
+        let holds = |last: &Look| ran(last) || (last.is_agreed() && unmoved(last));
         let last = self.doing.last.as_ref()?;
         (last.at_ns == now_ns || (since_ns <= last.at_ns && holds(last))).then_some(last)
     }
 
     /// What may be told of the session by what the last look has found, if that was in this turn.
     pub fn seen(&self, now_ns: u64) -> Seen {
-        self.seen_since(now_ns, now_ns)
+        self.seen_by(self.fresh_look(now_ns, now_ns), now_ns)
     }
 
-    fn seen_since(&self, since_ns: u64, now_ns: u64) -> Seen {
-        let full_screen = self.modes.as_ref().is_some_and(|modes| modes.alternate_screen());
-        let last = self.fresh_look(since_ns, now_ns);
-        let waiter = last.and_then(Look::waiter);
-        let stopped = last.is_some_and(|last| last.found.stopped);
-        let state = match waiter {
-            _ if self.life.shell_gone() => State::Held,
-            Some(waiter) => State::Waits(waiter.input),
-            None if stopped => State::Stopped,
-            None => State::Running,
+    /// What a list may tell of the session by what looks have found since `since_ns`.
+    pub fn seen_for_list(&self, since_ns: u64, now_ns: u64) -> Seen {
+        let last = self.doing.last.as_ref();
+        self.seen_by(last.filter(|last| last.is_sure_since(since_ns)), now_ns)
+    }
+
+    /// Looks at the session's processes for a list that counts looks since `since_ns`.
+    pub fn look_for_list(&mut self, since_ns: u64, sight: &mut Sight<'_>) -> NextLook {
+        let known = |core: &Self| {
+            let last = core.doing.last.as_ref();
+            core.life.shell_gone() || last.is_some_and(|last| last.is_sure_since(since_ns))
         };
-        let told = waiter.zip(last).filter(|_| matches!(state, State::Waits(_)));
+        let again_ns = |core: &Self| {
+            let last = core.doing.last.as_ref().filter(|last| since_ns <= last.at_ns);
+            last.map_or(0, |last| last.at_ns + DOING_AGREE_MS * NS_PER_MS)
+        };
+        if known(self) || self.life.finished() {
+            return NextLook::None;
+        }
+        if sight.now_ns < again_ns(self) {
+            return NextLook::At(again_ns(self));
+        }
+        if !self.look_at_processes(sight) {
+            return NextLook::NextTurn;
+        }
+        if known(self) { NextLook::None } else { NextLook::At(again_ns(self)) }
+    }
+
+    fn seen_by(&self, last: Option<&Look>, now_ns: u64) -> Seen {
+        let full_screen = self.modes.as_ref().is_some_and(|modes| modes.alternate_screen());
+        let waiter = last.and_then(Look::waiter);
+        let state = match (waiter, last) {
+            _ if self.life.shell_gone() => Some(State::Held),
+            (Some(waiter), _) => Some(State::Waits(waiter.input)),
+            (None, Some(last)) if last.found.stopped => Some(State::Stopped),
+            (None, Some(_)) => Some(State::Running),
+            (None, None) => None,
+        };
+        let told = waiter.zip(last).filter(|_| matches!(state, Some(State::Waits(_))));
         Seen {
             state,
             detail: told.map(|(waiter, last)| Detail {
@@ -280,10 +331,11 @@ impl Session {
     /// What the session is doing now, as far as two looks agree; what was seen since `since_ns`
     /// may do where it is fresh.
     pub fn doing(&mut self, since_ns: u64, sight: &mut Sight<'_>) -> Seen {
-        if self.fresh_look(since_ns, sight.now_ns).is_none() {
+        let now_ns = sight.now_ns;
+        if self.fresh_look(since_ns, now_ns).is_none() {
             self.look_at_processes(sight);
         }
-        self.seen_since(since_ns, sight.now_ns)
+        self.seen_by(self.fresh_look(since_ns, now_ns), now_ns)
     }
 
     /// Notes which ports the session listens on, for the answer that is due soon.
@@ -296,48 +348,25 @@ impl Session {
         let noted = self.doing.listened.as_ref();
         noted.filter(|one| since_ns <= one.0).map(|one| one.1.as_slice())
     }
-
-    /// Whether a look has found somebody waiting and no other one agrees yet: one that comes 15 ms
-    /// later can.
-    pub fn wants_second_look(&self) -> bool {
-        let found = |last: &Look| last.found.waiter.is_some() && last.waiter().is_none();
-        self.doing.last.as_ref().is_some_and(found)
-    }
-
-    /// A request was put off until the session can be looked at a second time.
-    pub fn want_second_look(&mut self, now_ns: u64) {
-        let due_ns = now_ns + DOING_AGREE_MS * NS_PER_MS;
-        self.doing.second_ns = Some(self.doing.second_ns.map_or(due_ns, |old| old.min(due_ns)));
-    }
-
-    /// When that is.
-    pub fn second_look_due_ns(&self) -> Option<u64> {
-        self.doing.second_ns
-    }
-
-    /// Whether it is time for that, or there is nothing more to look at: told once.
-    pub fn takes_second_look(&mut self, now_ns: u64) -> bool {
-        let finished = self.life.finished();
-        self.doing.second_ns.take_if(|due| finished || *due <= now_ns).is_some()
-    }
 }
 
-/// A process that has left some session and has one of this session's descriptors, or of which
-/// that is not known.
-fn reached_by(
+/// Whether a process that has left some session has one of this session's descriptors, or that is
+/// not known.
+fn is_reached(
     orphans: &Orphans,
     leads: &impl Fn(i32) -> bool,
     all: &[Process],
     ours: &Ours,
-) -> Option<i32> {
+) -> bool {
     let own = |sid: i32| sid == ours.sid || leads(sid);
     let mut strangers = orphans.strangers(own).peekable();
-    strangers.peek()?;
+    if strangers.peek().is_none() {
+        return false;
+    }
     let mut pipes: BTreeSet<u64> = all.iter().flat_map(Process::pipes).collect();
     pipes.extend(ours.stdin);
     pipes.extend(ours.outputs.iter().copied());
     strangers
         .enumerate()
-        .find(|(at, pid)| *at >= STRANGERS_ASKED_MAX || doing::reaches_into(*pid, &pipes, ours))
-        .map(|(_, pid)| pid)
+        .any(|(at, pid)| at >= STRANGERS_ASKED_MAX || doing::reaches_into(pid, &pipes, ours))
 }

@@ -17,9 +17,7 @@ impl Session {
             .min();
         let mut also = |at: Option<u64>| due = due.into_iter().chain(at).min();
         also(self.drain_due_ns());
-        also(self.secrets_due_ns());
         also(self.doing_due_ns());
-        also(self.second_look_due_ns());
         also(of_family);
         also(self.viewers.jiggle_ends_ns());
         also(self.ports.as_ref().and_then(|look| look.rests_due_ns()));

@@ -2,7 +2,8 @@
 //!
 //! Members are found by their kernel session id in a census, signalled through pidfds that were
 //! checked after opening, and looked for again on each event until none is left. After the grace,
-//! what is left gets SIGKILL the same way; after a further while the survivors are named.
+//! what is left gets SIGKILL the same way; after a further while the survivors are named. Where
+//! /proc tells nothing, the leader's process group is all that is known of a session.
 
 use std::os::fd::RawFd;
 
@@ -12,9 +13,8 @@ use super::report::NamedProcess;
 use crate::limits::{
     EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS, UNWATCHED_PAUSE_MS,
 };
-use crate::sys::poll;
 use crate::sys::proc::{self, Target};
-use crate::sys::proc_view::{self, View};
+use crate::sys::{pidfd, poll, proc_view};
 
 /// SIGKILL, SIGCONT and the default signal of kill_session, numbers of signal(7).
 pub const SIGKILL: i32 = 9;
@@ -48,6 +48,8 @@ pub struct Ending {
     /// Whether the leader was sent a signal while it ran.
     reached_leader: bool,
     members: Vec<Member>,
+    /// The signal that the process group was sent last, where /proc tells of no member.
+    group_sent: Option<i32>,
     /// Until then the first signal is the leader's alone, while the leader lives.
     leader_first_ns: Option<u64>,
     /// Look for members again although no event came: the last look found new ones.
@@ -97,6 +99,7 @@ impl Ending {
             escalated: false,
             reached_leader: false,
             members: Vec::new(),
+            group_sent: None,
             leader_first_ns: None,
             rescan_ns: None,
             state: State::Going,
@@ -120,6 +123,7 @@ impl Ending {
         let gone = self.whose.number != Number::Leads;
         if self.leader_first_ns.is_some_and(|until| gone || until <= now_ns) {
             self.leader_first_ns = None;
+            self.group_sent = None;
             self.looked = false;
         }
     }
@@ -139,6 +143,7 @@ impl Ending {
         } else if self.current != SIGKILL {
             self.current = signal;
             self.leader_first_ns = None;
+            self.group_sent = None;
             self.escalate_ns = self.escalate_ns.map(|at| at.min(sooner));
             self.signal_all();
         }
@@ -218,9 +223,13 @@ impl Ending {
         self.rescan_ns = None;
         self.whose.number = self.whose.number.now(self.whose.sid);
         self.step_leader_first(now_ns);
-        lookout.doubt(self.empty_looks);
-        let looked = self.rescan(turn, lookout, ours, &mut watch).unwrap_or_else(|_| {
-            // Who takes "cannot be told" for "gone" leaves them running.
+        let looked = if proc_view::tells() {
+            self.rescan(turn, lookout, ours, &mut watch)
+        } else {
+            Ok(self.signal_group())
+        };
+        let looked = looked.unwrap_or_else(|_| {
+            // Whoever takes "cannot be told" for "gone" leaves them running.
             self.rescan_ns = Some(now_ns + SCAN_PAUSE_MS * NS_PER_MS);
             Looked::Somebody
         });
@@ -237,7 +246,7 @@ impl Ending {
         if self.over() || looked == Looked::Later {
             return watch;
         }
-        if self.members.iter().any(|one| one.target.fd().is_none()) {
+        if self.group_sent.is_some() || self.members.iter().any(|one| one.target.fd().is_none()) {
             // Nothing will tell of its end.
             self.rescan_ns = Some(now_ns + UNWATCHED_PAUSE_MS * NS_PER_MS);
         }
@@ -257,12 +266,12 @@ impl Ending {
     }
 
     /// Whether a look that found nobody is the end: the number is free, or it was looked at often
-    /// enough who has it. Detached ones have no number: of them a look may miss who was forked
+    /// enough who has it. Those that have left have no number: a look may miss who was forked
     /// during it by one that died during it, and the next one sees him.
     fn is_believed(&mut self) -> bool {
         self.empty_looks += 1;
         let free = self.whose.is_over();
-        let again = !self.whose.spares_detached() && self.empty_looks < 2;
+        let again = self.whose.takes_detached && self.empty_looks < 2;
         (free || self.empty_looks > EMPTY_LOOKS) && !again
     }
 
@@ -282,12 +291,12 @@ impl Ending {
             Some(_) => ended.next() == Some(false),
             None => one.target.is_there(),
         });
-        let Some(candidates) = self.whose.candidates(turn, lookout, ours)? else {
+        let seen: Vec<i32> = self.members.iter().map(|one| one.target.pid()).collect();
+        let Some(candidates) = self.whose.candidates(turn, lookout, ours, &seen)? else {
             return Ok(Looked::Later);
         };
         let is_candidate = |pid| candidates.binary_search_by_key(&pid, |one| one.0).is_ok();
-        let sid = Some(self.whose.sid).filter(|_| self.whose.number != Number::Free);
-        self.members.retain(|one| is_candidate(one.target.pid()) || one.is_hidden_in(sid));
+        self.members.retain(|one| is_candidate(one.target.pid()));
         self.members.sort_by_key(|one| one.target.pid());
         let known = self.members.len();
         let (mut whole, mut moved, mut opened) = (true, false, Ok(()));
@@ -330,26 +339,40 @@ impl Ending {
         })
     }
 
+    /// Sends the present signal to the leader's process group, or to the leader alone while it is
+    /// the first one. Nobody else has the number while the leader was not reaped or somebody is in
+    /// its group.
+    fn signal_group(&mut self) -> Looked {
+        let leads = self.whose.number == Number::Leads;
+        let group = -self.whose.sid;
+        if self.whose.number == Number::Free || !leads && !pidfd::is_there(group) {
+            return Looked::Nobody;
+        }
+        if self.group_sent != Some(self.current) {
+            self.group_sent = Some(self.current);
+            let to = if self.leader_first_ns.is_some() { -group } else { group };
+            let sent = pidfd::by_number(to, self.current);
+            self.reached_leader |= leads && sent.is_ok();
+            if self.current != SIGKILL {
+                let _ = pidfd::by_number(to, SIGCONT);
+            }
+        }
+        Looked::Somebody
+    }
+
     /// Sends the present signal to those who have not got it. What a member starts after the
     /// signal is how it cleans up (a trap's commands): it is spared until SIGKILL, for as long as
     /// the one who started it lives.
     fn signal_new(&mut self) {
         let spares = self.looked && self.current != SIGKILL;
         let pids: Vec<i32> = self.members.iter().map(|one| one.target.pid()).collect();
-        let sent = self.members.iter().any(|one| one.signalled);
         let (leader, leader_first) = (self.whose.sid, self.leader_first_ns.is_some());
         let is_meant = |member: &&mut Member| {
             !member.signalled && (!leader_first || member.target.pid() == leader)
         };
         for member in self.members.iter_mut().filter(is_meant) {
-            // Where parents are not told, it may be the child of anybody who got the signal.
-            let is_child = || {
-                let told = proc::stat(member.target.pid());
-                told.is_some_and(|one| match one.has_start() {
-                    true => pids.contains(&one.ppid),
-                    false => sent,
-                })
-            };
+            let is_child =
+                || proc::stat(member.target.pid()).is_some_and(|one| pids.contains(&one.ppid));
             if !(spares && is_child()) {
                 member.send(self.current);
             }
@@ -373,12 +396,6 @@ impl Ending {
 }
 
 impl Member {
-    /// Whether it is in this session although a census need not see it.
-    fn is_hidden_in(&self, sid: Option<i32>) -> bool {
-        let pid = self.target.pid();
-        proc_view::view() != View::Whole && sid.is_some() && proc::session_of(pid) == sid
-    }
-
     fn send(&mut self, signal: i32) {
         self.signalled = true;
         self.refused = self.target.signal(signal).err();

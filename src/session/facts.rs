@@ -1,7 +1,5 @@
 //! What is known of a session from its start on, and does not change.
 
-use crate::pure::process::run_mark::RunMark;
-
 /// What does not change during a session's life.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -20,9 +18,6 @@ pub struct Facts {
     pub joins: Option<i32>,
     /// A lower bound of the leader's start time in clock ticks since boot.
     pub start_ticks: u64,
-    /// The mark that all its processes have, where the session's end takes along what has left the
-    /// session by setsid; None where marks cannot be had.
-    pub run_mark: Option<RunMark>,
     /// Its id as a window, where it has one: lists and notices tell it.
     pub window: Option<String>,
     /// When it was started, monotonic.

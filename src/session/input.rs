@@ -7,6 +7,7 @@ use crate::limits::{FEED_SESSION_TURN_BYTES, STDIN_BACKLOG_BYTES};
 use crate::pure::buffer::byte_queue::ByteQueue;
 use crate::pure::terminal::line::TtyLine;
 use crate::sys::io::{self, Io};
+use crate::sys::pty;
 
 /// Where input goes.
 #[derive(Debug)]
@@ -38,6 +39,17 @@ pub struct Input {
     pub given_bytes: u64,
     /// The unfinished line given to a terminal in canonical mode.
     pub line: TtyLine,
+}
+
+/// Who may show what is written to a child's stdin now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShownBy {
+    /// Nobody: a pipe, or a terminal that hands over lines and does not echo them.
+    Nobody,
+    /// The program, or a terminal within it (ssh): the terminal passes on each byte as it comes.
+    Program,
+    /// The terminal itself: it echoes, or it may do so again before it takes what is queued.
+    Terminal,
 }
 
 /// What feeding did.
@@ -122,14 +134,20 @@ impl Input {
         self.queue.len() + bytes <= STDIN_BACKLOG_BYTES
     }
 
+    /// Who may show what is written now.
+    pub fn shown_by(&self) -> ShownBy {
+        let Way::Terminal(fd) = &self.way else { return ShownBy::Nobody };
+        match pty::echo_flags(fd.as_raw_fd()) {
+            Some(flags) if flags.echo || !self.queue.is_empty() => ShownBy::Terminal,
+            Some(flags) if !flags.canonical => ShownBy::Program,
+            // A terminal that cannot be asked takes nothing.
+            _ => ShownBy::Nobody,
+        }
+    }
+
     /// Queues bytes; the caller has asked [`Self::has_room`].
     pub fn push(&mut self, bytes: &[u8]) {
         self.queue.push(bytes);
-    }
-
-    /// Queues bytes that must not stay in memory once they are written.
-    pub fn push_secret(&mut self, bytes: &[u8]) {
-        self.queue.push_secret(bytes);
     }
 
     /// Closes stdin after what is queued (a pipe's; a terminal has no such end).

@@ -101,7 +101,7 @@ pub fn find(
         if candidates.is_empty() {
             continue;
         }
-        let looked = listeners::sockets(*pid, left, |_, inode| {
+        let looked = listeners::sockets(*pid, left, |inode| {
             if let Some(listener) = candidates.get(&inode).filter(|_| seen.insert(inode)) {
                 let listener = *listener;
                 found.own.push(Own { listener, pid: *pid, reachable: away.is_none() });
@@ -152,7 +152,7 @@ mod tests {
     fn listeners_are_told_by_port_each_once() {
         let one = |port, address: &str, pid| {
             let address = address.parse().unwrap();
-            let listener = Listener { port, address, takes_v4: false, inode: 1, uid: 0 };
+            let listener = Listener { port, address, inode: 1 };
             Own { listener, pid, reachable: true }
         };
         let own = host::pid();

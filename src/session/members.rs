@@ -2,12 +2,9 @@
 //! in the kernel, and those that have left it by setsid. Signals nobody: that is `ending`.
 
 use super::census::{Census, Lookout, descendants};
-use crate::pure::process::run_mark::RunMark;
 use crate::sys::host;
 use crate::sys::proc::{self, ProcStat};
-use crate::sys::run_limit;
 use crate::sys::tree::Orphans;
-use std::collections::BTreeSet;
 
 /// Those whose end a session's end is.
 #[derive(Clone, Debug)]
@@ -21,17 +18,9 @@ pub struct Members {
     pub start_ticks: u64,
     /// What became of the number `sid`.
     pub number: Number,
-    /// Which detached descendants are taken along.
-    pub detached: Detached,
-}
-
-/// Which of those that descend from a session, but have left it by setsid, are members too.
-#[derive(Clone, Copy, Debug)]
-pub enum Detached {
-    /// None of them.
-    Spared,
-    /// Those with a parent among the members, and orphans that have this mark.
-    Taken(Option<RunMark>),
+    /// Those that have left the session by setsid are members too while a member is their parent,
+    /// and once they were seen so.
+    pub takes_detached: bool,
 }
 
 /// What became of the number that names a session in the kernel.
@@ -62,15 +51,17 @@ impl Members {
         self.joined.or_else(|| has_number().then_some(self.sid))
     }
 
-    /// Who may be a member, by pid, each with the kernel session that the census saw it in. None:
-    /// the census is not complete yet. Errors: members cannot be told now (EMFILE, ENOMEM).
+    /// Who may be a member, by pid, each with the kernel session that the census saw it in. `seen`:
+    /// those that were seen to be members before, and live. None: the census is not complete yet.
+    /// Errors: members cannot be told now (EMFILE, ENOMEM).
     pub(super) fn candidates(
         &self,
         turn: u64,
         lookout: &mut Lookout,
         ours: &impl Fn(i32) -> bool,
+        seen: &[i32],
     ) -> Result<Option<Vec<(i32, i32)>>, i32> {
-        if self.is_over() && self.spares_detached() {
+        if self.is_over() && !self.takes_detached {
             return Ok(Some(Vec::new()));
         }
         let sid = self.joined.or((self.number != Number::Free).then_some(self.sid));
@@ -80,32 +71,15 @@ impl Members {
             (None, Some(sid)) => census.pids_of(sid).map(|pid| (pid, sid)).collect(),
             (None, None) => Vec::new(),
         };
-        if self.spares_detached() {
+        if !self.takes_detached {
             return Ok(Some(found));
         }
-        let execd = host::pid();
         let others = census.others(|other| Some(other) == sid || ours(other));
-        // Where nobody's parent is told, the mark alone tells.
-        let is_orphan = |one: &&ProcStat| one.ppid == execd || !one.has_start();
-        let orphans = others.iter().filter(is_orphan).filter(|one| Some(one.sid) != sid);
-        let marked: BTreeSet<i32> =
-            orphans.filter(|one| self.has_marked(one.pid)).map(|one| one.pid).collect();
         let roots = found.iter().map(|one| one.0);
-        let away = descendants(others, roots, |one| marked.contains(&one.pid));
+        let away = descendants(others, roots, |one| seen.contains(&one.pid));
         found.extend(away.iter().filter(|one| Some(one.sid) != sid).map(|one| (one.pid, one.sid)));
         found.sort_unstable();
         Ok(Some(found))
-    }
-
-    /// Whether those who have left are left alone.
-    pub fn spares_detached(&self) -> bool {
-        matches!(self.detached, Detached::Spared)
-    }
-
-    /// Whether a process has the mark of this session: one system call, which waits for nobody.
-    fn has_marked(&self, pid: i32) -> bool {
-        let Detached::Taken(Some(mark)) = self.detached else { return false };
-        run_limit::of(pid).is_some_and(|limit| mark.is_on(limit))
     }
 
     /// Whether nobody is left in the members' kernel session: the leader was reaped, and so was all
@@ -133,12 +107,12 @@ impl Members {
     /// Whether no member lives; false where it cannot be told.
     pub fn is_gone(&self, lookout: &mut Lookout, ours: &impl Fn(i32) -> bool) -> bool {
         let number = self.number.now(self.sid);
-        if self.spares_detached() {
+        if !self.takes_detached {
             // Who is dead but not reaped has the number too: the reaping asks again.
             return Self { number, ..self.clone() }.is_over();
         }
         let (turn, now) = (lookout.turn(), Self { number, ..self.clone() });
-        let found = lookout.at_once().is_ok().then(|| now.candidates(turn, lookout, ours));
+        let found = lookout.at_once().is_ok().then(|| now.candidates(turn, lookout, ours, &[]));
         let lives = |one: &(i32, i32)| proc::stat(one.0).is_some_and(|one| one.is_alive());
         found.is_some_and(|found| matches!(found, Ok(Some(all)) if !all.iter().any(lives)))
     }

@@ -11,7 +11,6 @@ pub mod deferred;
 pub mod doing;
 pub mod drain;
 mod due;
-pub mod echo;
 pub mod ending;
 mod facts;
 
@@ -20,15 +19,12 @@ pub mod idle;
 pub mod input;
 pub mod killing;
 pub mod listening;
-pub mod looks;
 pub mod members;
 pub mod output;
-pub mod port_holders;
 pub mod ports;
 pub mod probe;
 pub mod quiet;
 pub mod report;
-mod secrets;
 pub mod start;
 pub mod state_report;
 pub mod view;
@@ -47,17 +43,17 @@ use crate::pure::terminal::line::LineChars;
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::text::utf8::chars_in;
 use crate::sys::child::Usage;
+use crate::sys::proc_view;
 use crate::sys::pty;
 use crate::sys::spawn::Began;
 use deferred::Deferred;
 use doing::Doing;
 use drain::Draining;
-use echo::Prompt;
 use ending::Ending;
 pub use facts::Facts;
 use input::Input;
 use killing::Noted;
-use members::{Detached, Members, Number};
+use members::{Members, Number};
 use output::{Output, Source};
 use ports::PortLook;
 use start::{Start, spawn_failure};
@@ -181,8 +177,6 @@ pub struct Session {
     pub touched: bool,
     /// Who is attached.
     pub viewers: Viewers,
-    /// The prompt of its line editor.
-    pub prompt: Prompt,
     /// What the program has set in its terminal, where it has one.
     pub modes: Option<Box<TermModes>>,
     /// Characters that the command has written, told by their first bytes, once not all of them
@@ -251,7 +245,6 @@ impl Session {
             input_lost: false,
             touched: false,
             viewers: Viewers::default(),
-            prompt: Prompt::default(),
             modes: tty.then(Box::default),
             chars: None,
             doing: Doing::default(),
@@ -401,14 +394,14 @@ impl Session {
     /// The members: those whose end is this session's end. `kill_detached`: whoever has left a
     /// session by setsid is ended with the session, whatever its family wants.
     pub fn members(&self, kill_detached: bool) -> Members {
-        let mark = self.facts.run_mark;
-        let takes = self.ways.whole || kill_detached;
+        // Without /proc nobody's parent is known.
+        let takes_detached = (self.ways.whole || kill_detached) && proc_view::tells();
         Members {
             sid: self.facts.pid,
             joined: self.facts.joins,
             start_ticks: self.facts.start_ticks,
             number: self.number,
-            detached: if takes { Detached::Taken(mark) } else { Detached::Spared },
+            takes_detached,
         }
     }
 

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use crate::limits::FLOOD_READ_BYTES;
 use crate::pure::agent::visible::Visible;
 use crate::pure::process::life::Fact;
-use crate::pure::text::secret::Veil;
 use crate::sys::io::{self, NOTHING_NOW, TERMINAL_CLOSED};
 
 pub use crate::pure::buffer::source::Source;
@@ -28,8 +27,6 @@ pub struct Output {
     pub flooding: bool,
     /// What others than the session's family may see of it, where it may hold a secret.
     pub visible: Option<Box<Visible>>,
-    /// The secrets that the session was given, which are masked before anybody sees the output.
-    pub veil: Option<Box<Veil>>,
     /// Reads that failed, one after the other.
     pub failures: usize,
     /// How much a raised pipe counts against the limit of all raised pipes.
@@ -75,7 +72,6 @@ impl Output {
             dropped: false,
             flooding: false,
             visible: None,
-            veil: None,
             failures: 0,
             pipe_bytes,
         }
@@ -108,22 +104,18 @@ impl Output {
 
     /// Closes the descriptor: the stream has ended for good.
     pub fn close(&mut self) {
-        (self.fd, self.veil) = (None, None);
+        self.fd = None;
         self.ready = false;
     }
 
     /// What was read and may not be passed on yet.
     fn held(&self) -> &[u8] {
-        match (&self.visible, &self.veil) {
-            (Some(visible), _) => visible.held(),
-            (None, Some(veil)) => veil.held(),
-            (None, None) => &[],
-        }
+        self.visible.as_ref().map_or(&[], |visible| visible.held())
     }
 
-    /// Reads one piece at `now_ns`. A short read does not mean drained: only [`Piece::Nothing`]
+    /// Reads one piece. A short read does not mean drained: only [`Piece::Nothing`]
     /// does, and it clears `ready`, as does a change.
-    pub fn read(&mut self, buffer: &mut [u8], now_ns: u64) -> Piece {
+    pub fn read(&mut self, buffer: &mut [u8]) -> Piece {
         let Some(fd) = self.fd() else {
             self.ready = false;
             return Piece::Nothing;
@@ -134,10 +126,9 @@ impl Output {
             Ok(bytes @ 1..) => {
                 self.failures = 0;
                 let piece = &mut buffer[..lead + bytes];
-                return Piece::Bytes(match (&mut self.visible, &mut self.veil) {
-                    (Some(visible), _) => visible.mask(piece),
-                    (None, Some(veil)) => veil.mask(piece, now_ns),
-                    (None, None) => {
+                return Piece::Bytes(match &mut self.visible {
+                    Some(visible) => visible.mask(piece),
+                    None => {
                         // The pages of a flood are passed on unseen.
                         self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
                         bytes
@@ -162,10 +153,7 @@ impl Output {
 
     /// Nothing follows what was held back. Gives how much that is.
     fn release_held(&mut self) -> usize {
-        match (&mut self.visible, &mut self.veil) {
-            (Some(visible), _) => visible.release(),
-            (None, veil) => veil.as_mut().map_or(0, |veil| veil.release()),
-        }
+        self.visible.as_mut().map_or(0, |visible| visible.release())
     }
 }
 

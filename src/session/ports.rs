@@ -6,19 +6,16 @@ use std::rc::Rc;
 
 use super::SessionId;
 use super::listening::{Own, Table};
-use super::port_holders::Search;
 use super::probe::{Probe, Rest};
 use crate::limits::{
     ADOPTED_ASKED_MAX, HOLDER_FDS_PER_TURN, HTTP_PAUSE_MAX_MS, HTTP_PAUSE_MS, NS_PER_MS,
-    PORT_DOUBT_MAX_MS, PORT_LOOK_MS, TOLD_FDS_PER_TURN, TOLD_TURN_MS,
+    PORT_DOUBT_MAX_MS, PORT_FDS_PER_PROCESS, PORT_LOOK_MS, TOLD_FDS_PER_TURN, TOLD_TURN_MS,
 };
 use crate::pure::net::Listener;
-use crate::pure::net::room::Room;
-use crate::pure::process::run_mark::SessionMarks;
 use crate::pure::until::{Condition, HttpWanted, PortWanted};
 use crate::sys::clock;
 use crate::sys::listeners::{self, Network};
-use crate::sys::run_limit;
+use crate::sys::proc::{self, Pids};
 use crate::sys::tree::Orphans;
 
 /// What one turn knows of listeners and of processes without parents.
@@ -28,33 +25,24 @@ pub struct Listeners {
     table: Option<Rc<Table>>,
     /// Our network, which never changes.
     network: Option<Network>,
-    /// Processes without parents that have left the session that started them: the limit that says
-    /// which that was, and the pid.
-    adopted: Option<Vec<(u64, i32)>>,
-    /// The marks by which such a process is known.
-    pub marks: Option<SessionMarks>,
+    /// Processes without parents that have left the session that started them: the session that
+    /// they count for, and the pid.
+    adopted: Option<Vec<(SessionId, i32)>>,
     /// Descriptors that may still be looked at in this turn, to find who holds a port.
     pub fds_left: usize,
     /// The same, for what replies and lists tell.
     pub told_left: usize,
-    /// How long looks for these have taken.
+    /// The CPU time that looks for these have used.
     told_ns: u64,
-    /// The session that the next list looks at first: the last one had no time left for it.
-    pub list_from: SessionId,
 }
 
 impl Listeners {
-    /// Nothing yet; orphans that have left their sessions are known by these.
-    pub fn marked(marks: Option<SessionMarks>) -> Self {
-        Self { marks, ..Self::default() }
-    }
-
     /// A turn goes on, or begins.
     pub fn begin_turn(&mut self, turn: u64) {
         if self.turn != turn {
             let (fds_left, told_left) = (HOLDER_FDS_PER_TURN, TOLD_FDS_PER_TURN);
-            let Self { network, marks, list_from, .. } = *self;
-            let kept = Self { network, marks, list_from, ..Self::default() };
+            let Self { network, .. } = *self;
+            let kept = Self { network, ..Self::default() };
             *self = Self { turn, fds_left, told_left, ..kept };
         }
     }
@@ -67,32 +55,32 @@ impl Listeners {
         Rc::clone(self.table.get_or_insert_with(read))
     }
 
-    /// When a look for what replies and lists tell begins. None: the turn has no time left for it.
+    /// The CPU time at which a look for what replies and lists tell begins. None: the turn has no time left for it.
     pub fn may_tell(&self) -> Option<u64> {
-        (self.told_ns < TOLD_TURN_MS * NS_PER_MS).then(clock::now_ns)
+        (self.told_ns < TOLD_TURN_MS * NS_PER_MS).then(clock::used_ns)
     }
 
-    /// A look that began then is done.
+    /// A look that began at that CPU time is done.
     pub fn has_told(&mut self, began_ns: u64) {
-        self.told_ns += clock::now_ns().saturating_sub(began_ns);
+        self.told_ns += clock::used_ns().saturating_sub(began_ns);
     }
 
-    /// Those that a session has started and that have left it, by setsid(2) and a second fork; and
-    /// whether these are all.
+    /// The orphans in none of the sessions that `leads` knows which count for this session, by
+    /// `session_of`; and whether these are all.
     pub fn adopted(
         &mut self,
         session: SessionId,
         orphans: &Orphans,
         leads: impl Fn(i32) -> bool,
+        session_of: impl Fn(i32) -> Option<SessionId>,
     ) -> (Vec<i32>, bool) {
-        let Some(marks) = self.marks else { return (Vec::new(), false) };
         if self.adopted.is_none() {
             let strangers = orphans.strangers(&leads).take(ADOPTED_ASKED_MAX);
-            let marked = |pid| Some((run_limit::soft_of(pid)?, pid));
-            self.adopted = Some(strangers.filter_map(marked).collect());
+            self.adopted =
+                Some(strangers.filter_map(|pid| Some((session_of(pid)?, pid))).collect());
         }
         let all = self.adopted.as_deref().unwrap_or_default();
-        let its = all.iter().filter(|one| marks.is_of(one.0, session));
+        let its = all.iter().filter(|one| one.0 == session);
         (its.map(|one| one.1).collect(), all.len() < ADOPTED_ASKED_MAX)
     }
 }
@@ -163,8 +151,8 @@ impl PortLook {
 pub struct PortWait {
     /// Whether listeners were looked at since the call came.
     pub looked: bool,
-    /// All ports that could end the wait are held by others.
-    pub held: Option<Held>,
+    /// A port that is waited for and that somebody else listens on.
+    pub held: Option<HeldPort>,
     /// The question to a server that is under way.
     pub probe: Option<Probe>,
     /// When the next one may begin.
@@ -184,21 +172,76 @@ impl Default for PortWait {
     }
 }
 
-/// Ports that others hold.
+/// A port that is waited for and that somebody else listens on.
 #[derive(Debug)]
-pub struct Held {
-    /// The listeners of the others.
-    pub by: Vec<Listener>,
-    /// Since when it has been so.
-    pub since_ns: u64,
-    /// The search for who they are.
-    pub search: Search,
-    /// What they leave of the port that has most room, and who they are in words, once that was
-    /// found out.
-    pub verdict: Option<(Room, String)>,
+pub struct HeldPort {
+    /// The listener.
+    listener: Listener,
+    /// The processes that are still to be searched for the one that has it.
+    pids: Option<Pids>,
+    /// The process that has it, once that is known.
+    holder: Option<i32>,
+}
+
+impl HeldPort {
+    /// A port that this listener holds.
+    fn new(listener: Listener) -> Self {
+        Self { listener, pids: proc::all_pids().ok(), holder: None }
+    }
+
+    /// Searches on for the holder, until `left` descriptors were looked at, or a few more.
+    fn search(&mut self, left: &mut usize) {
+        while *left > 0
+            && let Some(pids) = &mut self.pids
+        {
+            let Some(pid) = pids.next().filter(|_| self.holder.is_none()) else {
+                self.pids = None;
+                break;
+            };
+            let Ok(pid) = pid else { continue };
+            // A process is looked at as a whole, whatever is left.
+            let mut most = PORT_FDS_PER_PROCESS;
+            listeners::sockets(pid, &mut most, |inode| {
+                if inode == self.listener.inode {
+                    self.holder = Some(pid);
+                }
+            });
+            // Whoever must not be looked at costs something too.
+            *left = left.saturating_sub(PORT_FDS_PER_PROCESS - most + 1);
+        }
+    }
+
+    /// Who holds the port, in words.
+    pub fn words(&self) -> String {
+        let port = self.listener.port;
+        match self.holder {
+            Some(pid) => format!("port {port} is already held by {} (pid {pid})", proc::name(pid)),
+            None => format!("port {port} is already held by another process"),
+        }
+    }
+}
+
+impl Looked {
+    /// The listener of somebody else that holds a port which is waited for.
+    pub fn holds(&self, port: PortWanted) -> Option<Listener> {
+        let own = || self.own.iter().any(|one| port.takes(one.listener.port));
+        let others = self.others.iter().flatten().find(|one| port.takes(one.port));
+        others.filter(|_| port != PortWanted::Any && !own()).copied()
+    }
 }
 
 impl PortWait {
+    /// Notes the listener of somebody else that holds a port which is waited for, and searches for
+    /// who has it.
+    pub fn note_held(&mut self, listener: Option<Listener>, left: &mut usize) {
+        if self.held.as_ref().map(|held| held.listener) != listener {
+            self.held = listener.map(HeldPort::new);
+        }
+        if let Some(held) = &mut self.held {
+            held.search(left);
+        }
+    }
+
     /// A server has not answered as it was to: when is the next one asked?
     pub fn ask_later(&mut self, now_ns: u64) {
         if self.round_over {
@@ -219,12 +262,6 @@ impl Condition {
     /// The ports that could make it come true.
     pub fn ports(&self) -> impl Iterator<Item = PortWanted> {
         self.port.into_iter().chain(self.page().map(|(_, port)| port))
-    }
-
-    /// Whether something else than a port could.
-    pub fn has_more_than_ports(&self) -> bool {
-        let quiet = self.idle_ms.is_some() || self.tree_exit;
-        !self.patterns.is_empty() || self.input.is_some() || quiet
     }
 }
 
@@ -250,20 +287,47 @@ pub fn wait_for(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::host;
+    use std::net::TcpListener;
 
     /// rule: waits.md, Listening: a turn looks at processes for a bounded time (5 ms)
     #[test]
     fn what_replies_tell_is_looked_for_no_longer_than_a_turn_has_time_for() {
-        let mut listeners = Listeners::marked(None);
+        let mut listeners = Listeners::default();
         listeners.begin_turn(1);
-        let began_ns = listeners.may_tell().expect("nobody has looked yet");
-        listeners.has_told(began_ns - TOLD_TURN_MS * NS_PER_MS);
-        assert_eq!(listeners.may_tell(), None);
-        listeners.list_from = 7;
+        assert!(listeners.may_tell().is_some(), "nobody has looked yet");
+        while let Some(began_ns) = listeners.may_tell() {
+            listeners.has_told(began_ns);
+        }
         listeners.begin_turn(1);
         assert_eq!(listeners.may_tell(), None, "the turn goes on");
         listeners.begin_turn(2);
-        assert!(listeners.may_tell().is_some() && listeners.list_from == 7);
+        assert!(listeners.may_tell().is_some());
+    }
+
+    #[test]
+    fn the_holder_of_a_port_is_found_in_pieces() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let listener = listeners::ours().unwrap().into_iter().find(|one| one.port == port);
+        let mut wait = PortWait::default();
+        let mut pieces = 0;
+        wait.note_held(listener, &mut 3);
+        while wait.held.as_ref().unwrap().pids.is_some() {
+            wait.note_held(listener, &mut 3);
+            pieces += 1;
+        }
+        assert!(pieces > 0);
+        let own = host::pid();
+        let words = format!("port {port} is already held by {} (pid {own})", proc::name(own));
+        assert_eq!(wait.held.as_ref().unwrap().words(), words);
+        wait.note_held(listener.map(|one| Listener { inode: u64::MAX, ..one }), &mut {
+            usize::MAX
+        });
+        let words = format!("port {port} is already held by another process");
+        assert_eq!(wait.held.as_ref().unwrap().words(), words);
+        wait.note_held(None, &mut 3);
+        assert!(wait.held.is_none(), "it is free");
     }
 
     #[test]

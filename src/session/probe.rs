@@ -9,6 +9,7 @@ use crate::limits::{HTTP_HEAD_BYTES, HTTP_REST_BYTES, HTTP_REST_MS, HTTP_WAIT_MS
 use crate::pure::net::Listener;
 use crate::pure::net::http::{self, Answer};
 use crate::sys::io::{self, Io};
+use crate::sys::listeners;
 use crate::sys::tcp::{self, Connecting};
 
 /// How a question stands.
@@ -41,7 +42,8 @@ pub struct Probe {
 fn reached_at(listener: &Listener) -> IpAddr {
     match listener.address {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(address) if address.is_unspecified() && listener.takes_v4 => {
+        // In a container without IPv6 it takes connections of IPv4 alone.
+        IpAddr::V6(address) if address.is_unspecified() && !listeners::has_ipv6() => {
             Ipv4Addr::LOCALHOST.into()
         }
         IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -143,16 +145,14 @@ mod tests {
 
     #[test]
     fn a_listener_is_reached_on_loopback_or_at_its_own_address() {
-        for (address, takes_v4, expected) in [
-            ("0.0.0.0", false, "127.0.0.1"),
-            ("::", true, "127.0.0.1"),
-            ("::", false, "::1"),
-            ("::1", false, "::1"),
-            ("127.0.0.2", false, "127.0.0.2"),
-            ("10.1.2.3", false, "10.1.2.3"),
+        for (address, expected) in [
+            ("0.0.0.0", "127.0.0.1"),
+            ("::", if listeners::has_ipv6() { "::1" } else { "127.0.0.1" }),
+            ("::1", "::1"),
+            ("127.0.0.2", "127.0.0.2"),
+            ("10.1.2.3", "10.1.2.3"),
         ] {
-            let address = address.parse().unwrap();
-            let listener = Listener { port: 80, address, takes_v4, inode: 1, uid: 0 };
+            let listener = Listener { port: 80, address: address.parse().unwrap(), inode: 1 };
             assert_eq!(reached_at(&listener).to_string(), expected);
         }
     }

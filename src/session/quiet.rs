@@ -2,34 +2,28 @@
 //! input that is waited for, and because nothing but input can move the session on (waits.md,
 //! Impossible). `pure/time/quiet.rs` says when.
 
-use std::os::fd::RawFd;
-
 use super::Session;
 use super::asked::{Asked, Outcome};
 use super::doing::{Look, Sight, why};
 use super::wait::{Wait, WaitKind};
 use crate::limits::{
-    DOING_EARLY_MS, DOING_READY_MS, DOING_RETRY_MAX_MS, DOING_RETRY_MS, DOING_WATCHED_MAX,
-    NS_PER_MS,
+    DOING_EARLY_MS, DOING_READY_MS, DOING_RETRY_MAX_MS, DOING_RETRY_MS, NS_PER_MS,
 };
 use crate::pure::process::doing::{Input, Waiter};
 use crate::pure::until::{Condition, InputWanted};
-use crate::sys::proc;
 
 impl Session {
-    /// Takes the look that is due, if one is, and ends the waits that end by what it finds. Gives
-    /// descriptors to watch: a member has ended when one of them is readable.
-    pub fn step_quiet(&mut self, sight: &mut Sight<'_>) -> Vec<RawFd> {
+    /// Takes the look that is due, if one is, and ends the waits that end by what it finds.
+    pub fn step_quiet(&mut self, sight: &mut Sight<'_>) {
         let now_ns = sight.now_ns;
         self.refuse_input_of_nobody();
         if self.life.finished() || !self.waits.iter().any(Wait::ends_by_doing) {
             self.doing.quiet.stop();
-            self.doing.watched.clear();
         } else {
             self.doing.quiet.begin(now_ns);
         }
         if self.doing_due_ns().is_none_or(|due| due > now_ns) {
-            return Vec::new();
+            return;
         }
         if self.output.queued || self.output.is_held() {
             // What was written and not read yet is part of what the session does.
@@ -41,36 +35,27 @@ impl Session {
             self.doing.put_off_ms = 0;
             return self.look_later(now_ns);
         }
-        if !by_schedule {
-            return Vec::new();
+        if by_schedule {
+            self.hold_waits();
+            self.end_waits();
+            self.doing.quiet.looked(now_ns);
         }
-        self.hold_waits();
-        self.end_waits();
-        let Some(last) = &self.doing.last else { return Vec::new() };
-        // That only input is left to wait for must be seen twice, also where nothing has moved:
-        // somebody outside the session may have ended.
-        let settled = last.is_settled() && (!last.found.closed || last.closed().is_some());
-        let asked = self.waits.iter().any(|wait| wait.ends_by_doing() && wait.asks_input());
-        self.doing.quiet.looked(now_ns, settled, asked, last.found.wakes_in_ns);
-        if self.doing.quiet.is_settled() { self.watch_busy() } else { Vec::new() }
     }
 
     /// A look that is due cannot be taken in this turn: it is tried again, while output
     /// comes ever more rarely.
-    fn look_later(&mut self, now_ns: u64) -> Vec<RawFd> {
+    fn look_later(&mut self, now_ns: u64) {
         let put_off_ms = (self.doing.put_off_ms * 2).clamp(DOING_RETRY_MS, DOING_RETRY_MAX_MS);
         self.doing.put_off_ms = put_off_ms;
         self.doing.not_before_ns = now_ns + put_off_ms * NS_PER_MS;
-        Vec::new()
     }
 
     /// Whether a look was taken in this turn that an answer is to tell which is due soon.
     pub fn tells_soon(&self, now_ns: u64) -> bool {
         let looked = self.doing.last.as_ref().is_some_and(|last| last.at_ns == now_ns);
-        let soon = |wait: &Wait| {
-            let ready_ns = (DOING_READY_MS + wait.early_ms) * NS_PER_MS;
-            wait.tells_ns.is_some_and(|due| now_ns < due && due <= now_ns + ready_ns)
-        };
+        let ready_ns = DOING_READY_MS * NS_PER_MS;
+        let soon =
+            |wait: &Wait| wait.tells_ns.is_some_and(|due| now_ns < due && due <= now_ns + ready_ns);
         looked && self.waits.iter().any(soon)
     }
 
@@ -84,10 +69,9 @@ impl Session {
         let waits = self.waits.iter().filter(open);
         let telling = waits.filter(|wait| wait.outcome.is_none());
         let early = telling
-            .filter_map(|wait| Some((wait.tells_ns?, wait.early_ms)))
-            .flat_map(|(due, early_ms)| {
-                [DOING_EARLY_MS, DOING_READY_MS]
-                    .map(|ms| due.saturating_sub((ms + early_ms) * NS_PER_MS))
+            .filter_map(|wait| wait.tells_ns)
+            .flat_map(|due| {
+                [DOING_EARLY_MS, DOING_READY_MS].map(|ms| due.saturating_sub(ms * NS_PER_MS))
             })
             .filter(|early| looked_ns < *early);
         // Looks that nobody waits for any more have no deadline: all later turns would pay for it.
@@ -97,11 +81,10 @@ impl Session {
         due.map(|due| due.max(self.doing.not_before_ns))
     }
 
-    /// Output came, input was given, or a member has ended: looks begin anew. Whether the session
+    /// Output came, or input was given: looks begin anew. Whether the session
     /// is to be judged for that, because its next look would come too late.
     pub fn note_move(&mut self, now_ns: u64) -> bool {
         let Some(due_ns) = self.doing.quiet.due_ns() else { return false };
-        self.doing.watched.clear();
         self.doing.quiet.moved(now_ns);
         self.doing.quiet.due_ns().is_some_and(|now_due_ns| now_due_ns < due_ns)
     }
@@ -113,9 +96,6 @@ impl Session {
             self.doing.quiet.stop();
         }
         self.doing.quiet.joined(now_ns);
-        if !self.doing.quiet.is_settled() {
-            self.doing.watched.clear();
-        }
     }
 
     /// Input was given: what was found before says nothing any more.
@@ -183,17 +163,6 @@ impl Session {
                 wait.outcome = Some(Box::new(outcome));
             }
         }
-    }
-
-    /// Watches for the ends of those that keep the session going.
-    fn watch_busy(&mut self) -> Vec<RawFd> {
-        let Some(last) = &self.doing.last else { return Vec::new() };
-        // The leader's end is watched for anyway.
-        let busy = last.found.busy.iter().filter(|pid| **pid != self.facts.pid);
-        let stats = busy.take(DOING_WATCHED_MAX).filter_map(|pid| proc::stat(*pid));
-        let found = stats.filter_map(|stat| proc::open_target(&stat).ok().flatten());
-        self.doing.watched = found.collect();
-        self.doing.watched.iter().filter_map(proc::Target::fd).collect()
     }
 }
 

@@ -11,6 +11,7 @@ use crate::limits::NS_PER_MS;
 use crate::pure::ledger::Event;
 use crate::pure::text::truncate::Truncation;
 use crate::pure::text::visible::one_line;
+use crate::sys::proc::{self, ProcStat};
 
 /// How a reply was cut.
 #[derive(Clone, Debug, Serialize)]
@@ -254,11 +255,18 @@ impl ExecReport {
 pub struct NamedProcess {
     /// Its process id.
     pub pid: i32,
-    /// Its command line.
+    /// Its name.
     pub command: String,
     /// Why it is still there, for survivors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+impl NamedProcess {
+    /// A process by its name; it may be gone by now.
+    pub fn of(one: &ProcStat) -> Self {
+        Self { pid: one.pid, command: proc::name(one.pid), reason: None }
+    }
 }
 
 /// The result of kill_session.

@@ -12,7 +12,8 @@ macro_rules! state_report {
         #[serde(rename_all = $case)]
         #[allow(missing_docs)] // docs/waits.md describes each.
         pub struct $Name {
-            pub state: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub state: Option<&'static str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             pub state_detail: Option<$Detail>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ macro_rules! state_report {
         impl From<&Seen> for $Name {
             fn from(seen: &Seen) -> Self {
                 Self {
-                    state: seen.state.word(),
+                    state: seen.state.map(State::word),
                     state_detail: seen.detail.as_ref().map(|detail| $Detail {
                         pid: detail.pid,
                         command: detail.command.clone(),
@@ -65,7 +66,7 @@ state_report!(
 impl Seen {
     /// The state for people; none of a session that just runs.
     pub fn line(&self) -> Option<String> {
-        Some(match self.state {
+        Some(match self.state? {
             State::Running => return None,
             State::Stopped => "stopped".to_owned(),
             State::Held => "shell exited, output held".to_owned(),

@@ -142,9 +142,6 @@ pub struct Wait {
     /// When that will be, at the latest. Of a wait until a time of the wall clock it is what that
     /// clock said when the wait began.
     pub tells_ns: Option<u64>,
-    /// How long before the usual time it is looked at what the answer tells, because many answers
-    /// are due at one time.
-    pub early_ms: u64,
     /// What ended the wait, where that is neither a time nor an exit: set once, before the
     /// verdict.
     pub outcome: Option<Box<Outcome>>,
@@ -189,7 +186,6 @@ impl Wait {
             password: None,
             tells_state: false,
             tells_ns: None,
-            early_ms: 0,
             outcome: None,
             look_ns: None,
             began_total: 0,
@@ -251,6 +247,12 @@ pub struct Moment {
 }
 
 impl Wait {
+    /// The note of an answer about a port that was waited for and that somebody else holds.
+    pub fn held_port_note(&self) -> Option<String> {
+        let asked = self.asked.as_ref().filter(|_| self.outcome.is_none());
+        asked.and_then(|asked| asked.held_port_words())
+    }
+
     /// Why this wait is over at `moment`; `None` while it goes on. The wait of a kill is judged
     /// by the end that it waits for (`Session::verdict`), and comes here only when it was
     /// cancelled.

@@ -124,12 +124,6 @@ pub fn reap_pidfd(pidfd: RawFd) -> Result<Option<(ExitStatus, Usage)>, i32> {
     Ok(found.map(|(info, usage)| (status_of(&info), usage)))
 }
 
-/// Whether the child `pid` has ended and is not reaped; false of one that is no child of ours.
-pub(super) fn has_ended(pid: i32) -> bool {
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    matches!(wait(libc::P_PID, pid, options), Ok(Some(_)))
-}
-
 /// Takes one event of the child `pid`: reaps it when it has ended, and gives what it used then.
 /// Gives an errno when nothing could be taken.
 pub fn take(pid: i32) -> Result<Option<Usage>, i32> {

@@ -23,6 +23,11 @@ pub fn now_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// The CPU time that this thread has used, in nanoseconds.
+pub fn used_ns() -> u64 {
+    read_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// CLOCK_REALTIME in milliseconds since 1970 (UTC).
 pub fn wall_ms() -> i64 {
     let time = read(libc::CLOCK_REALTIME);

@@ -11,16 +11,15 @@ use std::io::Read;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 
-use super::call_ends::{self, FUTEX_FLAGS, low};
 use super::io::{done, errno};
 use super::{proc, proc_work, pty, tree};
-use crate::limits::{DOING_LINE_BYTES, NS_PER_MS, POLLED_MAX, SELECTED_MAX, STRANGER_FDS};
+use crate::limits::{DOING_LINE_BYTES, POLLED_MAX, SELECTED_MAX, STRANGER_FDS};
 use crate::pure::process::doing::{Call, Modes, On, Process, Thread};
 
 /// Major number of the terminals' ends that programs have, see pts(4).
 const PTS_MAJOR: libc::c_uint = 136;
-/// What VTIME counts, see termios(3).
-const VTIME_MS: u64 = 100;
+/// What of futex(2)'s operation is no operation.
+const FUTEX_FLAGS: i32 = libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME;
 /// Bytes of an entry of poll's array, see poll(2).
 const POLLFD_BYTES: usize = size_of::<libc::pollfd>();
 
@@ -58,12 +57,11 @@ pub fn foreground(master: RawFd) -> Option<i32> {
 pub fn modes(master: RawFd) -> Option<Modes> {
     let modes = pty::modes(master).ok()?;
     let has = |flag| modes.c_lflag & flag != 0;
-    let (least, tenths) = (modes.c_cc[libc::VMIN], u64::from(modes.c_cc[libc::VTIME]));
-    let timed = !has(libc::ICANON) && least == 0 && tenths > 0;
+    let timed = modes.c_cc[libc::VMIN] == 0 && modes.c_cc[libc::VTIME] > 0;
     Some(Modes {
         canonical: has(libc::ICANON),
         echo: has(libc::ECHO),
-        read_ends_in_ns: timed.then_some(tenths * VTIME_MS * NS_PER_MS),
+        read_is_timed: !has(libc::ICANON) && timed,
     })
 }
 
@@ -155,8 +153,6 @@ impl Seeing<'_> {
         let mut thread = Thread { line: hash(&line), ..Thread::new(tid, Call::Other) };
         if let Some((number, args)) = parse(&line) {
             (thread.call, thread.on) = self.call(number, &args);
-            thread.ends_in_ns =
-                call_ends::ends_in_ns(number, &args, &|at, bytes| self.memory(at, bytes));
         }
         if thread.on.iter().any(|on| matches!(on, On::Terminal | On::Stdin)) {
             thread.cpu_ns = thread_cpu_ns(&path);
@@ -329,6 +325,12 @@ impl Seeing<'_> {
     }
 }
 
+/// The lower half of an argument: descriptors and timeouts are ints.
+#[allow(clippy::cast_possible_truncation)] // The kernel takes no more of it either.
+fn low(arg: u64) -> i32 {
+    (arg as u32).cast_signed()
+}
+
 /// Whether a call of futex(2) waits, without a timeout.
 fn waits_for_ever(args: &[u64; 6]) -> bool {
     let operation = low(args[1]) & !FUTEX_FLAGS;
@@ -375,7 +377,6 @@ fn read(path: &str) -> Result<String, i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::NS_PER_S;
     use crate::sys::keeper_calls::testing::Spawned;
     use crate::sys::{host, io, poll};
 
@@ -412,8 +413,6 @@ mod tests {
             if let [shell, sleep] = &found[..]
                 && sleep.name == "sleep"
                 && shell.threads[0].call == Call::Member
-                // A program of this name may still be loading, in whatever call.
-                && sleep.threads[0].ends_in_ns.is_some()
                 && !sleep.is_blocked()
             {
                 break found;
@@ -422,8 +421,6 @@ mod tests {
         };
         assert!(found[0].is_blocked() && !found[0].timer && !found[0].hidden);
         assert_eq!(found[1].threads[0].call, Call::Other);
-        let left_ns = found[1].threads[0].ends_in_ns.unwrap();
-        assert!(left_ns <= 60 * NS_PER_S, "{left_ns}");
         for pid in [found[1].pid, child.pid] {
             if let Some(one) = proc::stat(pid) {
                 proc::open_target(&one).unwrap().unwrap().signal(libc::SIGKILL).unwrap();

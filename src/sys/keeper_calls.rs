@@ -47,7 +47,7 @@ pub mod testing {
 
     /// Every living process of the session `sid`, its leader included.
     pub fn members_of(sid: i32) -> Vec<ProcStat> {
-        let found = proc::all_pids(0).unwrap().filter_map(|pid| proc::stat(pid.unwrap()));
+        let found = proc::all_pids().unwrap().filter_map(|pid| proc::stat(pid.unwrap()));
         found.filter(|one| one.sid == sid && one.is_alive()).collect()
     }
 

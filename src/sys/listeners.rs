@@ -2,10 +2,8 @@
 //! descriptors are read and not followed, and no memory of another process is looked at.
 
 use std::io::Read;
-use std::os::fd::AsRawFd;
 
-use super::io::owned;
-use super::{netlink, pidfd, proc, proc_view, tcp};
+use super::{proc, proc_view};
 use crate::limits::{LISTENERS_MAX, LISTENERS_READ_BYTES, LISTENERS_READS, PORT_FDS_PER_PROCESS};
 use crate::pure::net::Listener;
 use crate::pure::net::table::{Line, line};
@@ -29,9 +27,9 @@ fn network_at(path: &str) -> Option<Network> {
     number_in(link.to_str()?, "net:[").map(Network)
 }
 
-/// The listeners of our own network namespace. None: neither the kernel nor /proc tells.
+/// The listeners of our own network namespace. None: /proc does not tell.
 pub fn ours() -> Option<Vec<Listener>> {
-    netlink::listeners().ok().or_else(|| tables("self"))
+    tables("self")
 }
 
 /// The listeners of the network namespace of a process.
@@ -94,9 +92,9 @@ pub enum Looked {
     Hidden,
 }
 
-/// Tells the sockets that a process has: the descriptor and the socket's number. At most `left`
-/// descriptors are looked at, which counts down.
-pub fn sockets(pid: i32, left: &mut usize, mut tell: impl FnMut(i32, u64)) -> Looked {
+/// Tells the numbers of the sockets that a process has. At most `left` descriptors are looked at,
+/// which counts down.
+pub fn sockets(pid: i32, left: &mut usize, mut tell: impl FnMut(u64)) -> Looked {
     let directory = format!("/proc/{pid}/fd");
     let entries = match proc::open_dir(&directory) {
         Ok(entries) => entries,
@@ -112,10 +110,7 @@ pub fn sockets(pid: i32, left: &mut usize, mut tell: impl FnMut(i32, u64)) -> Lo
         *left -= 1;
         let link = std::fs::read_link(entry.path());
         let inode = link.ok().and_then(|link| number_in(link.to_str()?, "socket:["));
-        let fd = entry.file_name().to_str().and_then(|name| name.parse().ok());
-        if let (Some(inode), Some(fd)) = (inode, fd) {
-            tell(fd, inode);
-        }
+        inode.into_iter().for_each(&mut tell);
     }
     Looked::All
 }
@@ -123,16 +118,6 @@ pub fn sockets(pid: i32, left: &mut usize, mut tell: impl FnMut(i32, u64)) -> Lo
 /// The number in a link like `socket:[12]`.
 fn number_in(link: &str, kind: &str) -> Option<u64> {
     link.strip_prefix(kind)?.strip_suffix(']')?.parse().ok()
-}
-
-/// Whether a socket of another process lets others of the same user listen beside it
-/// (SO_REUSEPORT, socket(7)). None: that cannot be told.
-pub fn shares_its_port(pid: i32, fd: i32) -> Option<bool> {
-    let process = pidfd::open(pid).ok()?;
-    // SAFETY: pidfd_getfd takes three numbers and gives a new descriptor, close-on-exec.
-    let got = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) };
-    let socket = owned(i32::try_from(got).ok()?).ok()?;
-    tcp::shares_its_port(&socket).ok()
 }
 
 #[cfg(test)]
@@ -147,22 +132,16 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_and_proc_tell_the_same_and_the_descriptor_is_found() {
+    fn proc_tells_a_listener_and_whose_it_is() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
-        let asked = inode_on(&netlink::listeners().unwrap(), port);
-        assert!(asked.is_some());
-        assert_eq!(inode_on(&tables("self").unwrap(), port), asked);
-        assert_eq!(inode_on(&beside(host::pid()).unwrap(), port), asked);
-        let (mut found, mut left) = (None, 4_096);
-        let looked = sockets(host::pid(), &mut left, |fd, inode| {
-            if Some(inode) == asked {
-                found = Some(fd);
-            }
-        });
-        assert_eq!((looked, found), (Looked::All, Some(socket.as_raw_fd())));
+        let told = inode_on(&ours().unwrap(), port);
+        assert!(told.is_some());
+        assert_eq!(inode_on(&beside(host::pid()).unwrap(), port), told);
+        let (mut found, mut left) = (false, 4_096);
+        let looked = sockets(host::pid(), &mut left, |inode| found |= Some(inode) == told);
+        assert_eq!((looked, found), (Looked::All, true));
         assert!(left < 4_096);
-        assert_eq!(shares_its_port(host::pid(), socket.as_raw_fd()), Some(false));
         drop(socket);
         assert_eq!(inode_on(&ours().unwrap(), port), None);
     }
@@ -170,9 +149,9 @@ mod tests {
     #[test]
     fn a_look_stops_at_its_bound_and_says_so() {
         let mut left = 1;
-        assert_eq!(sockets(host::pid(), &mut left, |_, _| {}), Looked::Some);
+        assert_eq!(sockets(host::pid(), &mut left, |_| {}), Looked::Some);
         assert_eq!(left, 0);
-        assert_eq!(sockets(i32::MAX, &mut left, |_, _| {}), Looked::Gone);
+        assert_eq!(sockets(i32::MAX, &mut left, |_| {}), Looked::Gone);
         assert_eq!(network_of(i32::MAX), None);
         assert_eq!(network_of(host::pid()), own_network());
         assert!(own_network().is_some());

@@ -15,15 +15,12 @@
 //! | `child` | waiting for children |
 //! | `pidfd` | processes by descriptors that mean no other |
 //! | `proc` | /proc, and signals through verified pidfds |
-//! | `proc_view` | whether /proc tells of the processes here, and what is told without it |
+//! | `proc_view` | whether /proc tells of the processes here |
 //! | `tree` | the processes of a session, from its leader down |
-//! | `netlink`, `listeners` | TCP listeners, and whose descriptors they are |
+//! | `listeners` | TCP listeners, and whose descriptors they are |
 //! | `tcp` | connections to servers on this machine |
-//! | `look` | what is in the memory of other processes, asked with a deadline |
-//! | `call_ends` | when the calls of other processes end by themselves |
 //! | `doing` | what the threads of other processes wait on |
 //! | `proc_work` | what other processes are at: their pipes, their CPU time |
-//! | `run_limit` | the limit that marks the processes of a run of pi |
 //! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `agent_dirs` | directories and prompts of runs of pi, with locks that outlive nobody |
 //! | `memory_file` | a file in memory that is gone with its owner |
@@ -45,7 +42,6 @@
 #![allow(unsafe_code)]
 
 pub mod agent_dirs;
-pub mod call_ends;
 pub mod child;
 pub mod clock;
 pub mod doing;
@@ -67,17 +63,14 @@ pub mod log_place;
 mod log_stamp;
 pub mod log_total;
 pub mod log_walk;
-pub mod look;
 pub mod memory_file;
 pub mod mounts;
-pub mod netlink;
 pub mod pidfd;
 pub mod poll;
 pub mod proc;
 pub mod proc_view;
 pub mod proc_work;
 pub mod pty;
-pub mod run_limit;
 pub mod signals;
 pub mod socket;
 pub mod spawn;

@@ -41,6 +41,12 @@ pub(super) fn send(pidfd: RawFd, signal: i32) -> Result<(), i32> {
     told(sent < 0)
 }
 
+/// Whether there is a process of this number, or a process group of it where it is negative.
+pub fn is_there(pid: i32) -> bool {
+    // SAFETY: kill takes two numbers, and signal 0 is sent to nobody.
+    unsafe { libc::kill(pid, 0) == 0 || errno() != libc::ESRCH }
+}
+
 /// Sends a signal to whoever has this number, see kill(2). Gives the errno of a refusal.
 pub fn by_number(pid: i32, signal: i32) -> Result<(), i32> {
     // SAFETY: kill takes two numbers.

@@ -4,8 +4,7 @@
 //! signalled is therefore pinned by a pidfd first and looked at again behind it.
 
 use super::io::{self, errno, errno_of};
-use super::proc_view::{self, Numbers, View};
-use super::{child, clock, pidfd, poll};
+use super::{clock, pidfd, proc_view};
 use crate::limits::{ENVIRON_BYTES, NS_PER_S};
 use std::cell::{Cell, RefCell};
 use std::fs::{File, ReadDir};
@@ -17,12 +16,6 @@ use std::os::unix::fs::MetadataExt;
 const STAT_BYTES: usize = 2_048;
 /// Threads of a process that are asked for their state.
 const THREADS_ASKED: usize = 64;
-/// The start time of a process of which /proc does not tell: later than any.
-const UNTOLD_TICKS: u64 = u64::MAX;
-/// The state of such a process, where it has not ended.
-const UNTOLD_STATE: u8 = b'?';
-/// What stands for its name.
-const UNTOLD_NAME: &str = "[?]";
 /// Descriptors set aside for looking at processes: one to pin somebody, one to read about him.
 const SPARE_FDS: usize = 2;
 
@@ -31,17 +24,16 @@ const SPARE_FDS: usize = 2;
 pub struct ProcStat {
     /// Process id.
     pub pid: i32,
-    /// The parent's process id; 0 when it is outside our pid namespace, or not told.
+    /// The parent's process id; 0 when it is outside our pid namespace.
     pub ppid: i32,
     /// Process group id.
     pub pgrp: i32,
     /// Session id.
     pub sid: i32,
     /// The state's letter (R, S, D, T, Z, X …). A process whose main thread alone has ended
-    /// counts as S: the kernel says Z, but its other threads run on. Of one that /proc does not
-    /// tell of `?`, or Z.
+    /// counts as S: the kernel says Z, but its other threads run on.
     pub state: u8,
-    /// Start time in clock ticks since boot; of one that /proc does not tell of `u64::MAX`.
+    /// Start time in clock ticks since boot.
     pub start_ticks: u64,
 }
 
@@ -49,11 +41,6 @@ impl ProcStat {
     /// Whether it still runs: neither a zombie nor dead.
     pub fn is_alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x')
-    }
-
-    /// Whether it is known when it was started.
-    pub fn has_start(&self) -> bool {
-        self.start_ticks != UNTOLD_TICKS
     }
 }
 
@@ -66,33 +53,9 @@ pub fn stat(pid: i32) -> Option<ProcStat> {
 /// who takes that for an absence would leave somebody running.
 fn read_stat(pid: i32) -> Result<Option<ProcStat>, i32> {
     match read_stat_at(&format!("/proc/{pid}/stat")) {
-        Err(libc::ENOENT | libc::ESRCH | libc::EPERM | libc::EACCES)
-            if proc_view::view() != View::Whole =>
-        {
-            asked(pid)
-        }
         Err(libc::ENOENT | libc::ESRCH) => Ok(None),
         read => read,
     }
-}
-
-/// What system calls tell of a process: its session and group, and whether it has ended. None: no
-/// process has this number. Errors: that cannot be told now (EMFILE, ENOMEM).
-fn asked(pid: i32) -> Result<Option<ProcStat>, i32> {
-    // SAFETY: both take a number and touch no memory of ours.
-    let (sid, pgrp) = unsafe { (libc::getsid(pid), libc::getpgid(pid)) };
-    if sid < 0 || pgrp < 0 {
-        return Ok(None);
-    }
-    let ended = match with_spare(|| pidfd::open(pid)) {
-        Ok(pidfd) => poll::is_readable(pidfd.as_raw_fd(), Some(0)),
-        Err(errno) if pidfd::is_nobody(errno) => return Ok(None),
-        // A seccomp filter refuses it: of our own child wait(2) tells.
-        Err(errno) if pidfd::is_refused(errno) => child::has_ended(pid),
-        Err(errno) => return Err(errno),
-    };
-    let state = if ended { b'Z' } else { UNTOLD_STATE };
-    Ok(Some(ProcStat { pid, ppid: 0, pgrp, sid, state, start_ticks: UNTOLD_TICKS }))
 }
 
 /// Reads such a file, of a process or of a thread.
@@ -174,27 +137,14 @@ fn means_ours() -> Result<(), i32> {
     if proc_view::tells() { Ok(()) } else { Err(libc::ENOENT) }
 }
 
-/// The pids of the processes that there are, as they are found.
+/// The pids of the processes in /proc, as they are found.
 #[derive(Debug)]
-pub enum Pids {
-    /// Those in /proc, in its order.
-    Listed(ReadDir),
-    /// Those that the kernel answers for; among them some that nobody has.
-    Asked(Numbers),
-}
+pub struct Pids(ReadDir);
 
-/// Begins to find all processes: in /proc, or by their numbers where /proc does not tell. `doubts`:
-/// how many looks before have found nobody where somebody must be. Then it is asked anew what /proc
-/// tells, and where that is not all, numbers are tried that were left out: of four looks in a row
-/// one tries all. Errors: /proc cannot be read; of an item too.
-pub fn all_pids(doubts: u32) -> Result<Pids, i32> {
-    let view = if doubts == 0 { proc_view::view() } else { proc_view::look() };
+/// Begins to find all processes. Errors: /proc cannot be read; of an item too.
+pub fn all_pids() -> Result<Pids, i32> {
     hold_spares();
-    let pids = match view {
-        View::Whole => open_dir("/proc").map(Pids::Listed),
-        View::Hides if doubts == 0 => open_dir("/proc").map(Pids::Listed),
-        _ => Ok(Pids::Asked(Numbers::new(doubts % 4 == 2))),
-    };
+    let pids = open_dir("/proc").map(Pids);
     hold_spares();
     pids
 }
@@ -203,13 +153,10 @@ impl Iterator for Pids {
     type Item = Result<i32, i32>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Asked(numbers) => numbers.next().map(Ok),
-            Self::Listed(entries) => entries.find_map(|entry| match entry {
-                Ok(entry) => entry.file_name().to_str()?.parse().ok().map(Ok),
-                Err(error) => Some(Err(errno_of(error))),
-            }),
-        }
+        self.0.find_map(|entry| match entry {
+            Ok(entry) => entry.file_name().to_str()?.parse().ok().map(Ok),
+            Err(error) => Some(Err(errno_of(error))),
+        })
     }
 }
 
@@ -228,13 +175,9 @@ pub fn session_of(pid: i32) -> Option<i32> {
 }
 
 /// Whether a process runs as this user (effective uid; root for one that must not be looked into).
-/// Where /proc does not tell: whether we may signal it. False for one that is gone.
+/// False for one that is gone.
 pub fn is_users(pid: i32, uid: u32) -> bool {
-    let owner = || std::fs::metadata(format!("/proc/{pid}")).ok().map(|found| found.uid());
-    match proc_view::tells().then(owner).flatten() {
-        Some(owner) => owner == uid,
-        None => proc_view::view() != View::Whole && proc_view::may_signal(pid),
-    }
+    std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == uid)
 }
 
 /// The name of a process (comm), which tells less than its command line and can always be read: the
@@ -282,36 +225,13 @@ fn any_thread(pid: i32, fits: impl Fn(u8) -> bool) -> bool {
     })
 }
 
-/// The name of a process in brackets, for people who would have its command line: at most
-/// `max_bytes` long, empty for one that is gone.
-pub fn bracketed_name(pid: i32, max_bytes: usize) -> String {
-    let name = name(pid);
-    if name.is_empty() {
-        let untold = !proc_view::tells() && session_of(pid).is_some();
-        return if untold { UNTOLD_NAME.to_owned() } else { name };
-    }
-    let mut text = format!("[{name}]");
-    text.truncate(text.floor_char_boundary(max_bytes));
-    text
-}
-
-/// The command line of a process for people: arguments joined by spaces, control characters
-/// made `?`, at most `max_bytes` long. `[name]` for one without arguments (a zombie, a kernel
-/// thread) and for one whose memory cannot be read now, empty for one that is gone. It may have to
-/// wait: see src/sys/look.rs.
-pub(super) fn command(pid: i32, max_bytes: usize) -> String {
-    let path = format!("/proc/{pid}/cmdline");
-    let cmdline = if is_stuck(pid) { None } else { read_some(&path, max_bytes) };
-    let mut bytes = cmdline.unwrap_or_default();
+/// The command line of a process: arguments joined by blanks, control characters made `?`, at most
+/// `max_bytes` long. Empty where there is none to be had. The memory of the process holds it, so a
+/// read may wait: the loop never calls this.
+pub fn command_line(pid: i32, max_bytes: usize) -> String {
+    let mut bytes = read_some(&format!("/proc/{pid}/cmdline"), max_bytes).unwrap_or_default();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
-    if bytes.is_empty() {
-        return bracketed_name(pid, max_bytes);
-    }
-    for byte in &mut bytes {
-        if *byte == 0 {
-            *byte = b' ';
-        }
-    }
+    bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
     let mut text = printable(&bytes);
     text.truncate(text.floor_char_boundary(max_bytes));
     text
@@ -320,7 +240,7 @@ pub(super) fn command(pid: i32, max_bytes: usize) -> String {
 /// Whether one of the environment entries that a process was started with fits. They are given in
 /// their order, as far as the first `ENVIRON_BYTES` show. None where that cannot be told: we may
 /// not look, it is stuck, or it is becoming another program and has none for a moment. It may have
-/// to wait: see src/sys/look.rs.
+/// to wait.
 pub fn environ_any(pid: i32, fits: impl FnMut(&[u8]) -> bool) -> Option<bool> {
     if is_stuck(pid) {
         return None;
@@ -494,29 +414,11 @@ mod tests {
         while !is_stuck(pid) {
             crate::sys::poll::pause(1);
         }
-        let told = command(pid, 256);
         for member in members_of(pid) {
             open_target(&member).unwrap().unwrap().signal(libc::SIGKILL).unwrap();
         }
         crate::sys::child::reap_now(pid);
-        assert_eq!(told, "[stuck]");
         assert!(!is_stuck(crate::sys::host::pid()));
-    }
-
-    /// rule: architecture.md, Without /proc: Processes are found by their numbers
-    #[test]
-    fn system_calls_tell_who_lives_in_which_session() {
-        let child = Spawned::shell("sleep 60 & wait", &[]);
-        let (told, listed) = (asked(child.pid).unwrap().unwrap(), stat(child.pid).unwrap());
-        assert_eq!((told.sid, told.pgrp), (listed.sid, listed.pgrp));
-        assert!(told.is_alive() && told.start_ticks >= listed.start_ticks && !told.has_start());
-        let ended = Spawned::shell("exit 0", &[]);
-        while asked(ended.pid).unwrap().is_some_and(|one| one.is_alive()) {
-            poll::pause(1);
-        }
-        assert!(child::has_ended(ended.pid), "a zombie");
-        ended.wait();
-        assert_eq!(asked(ended.pid), Ok(None));
     }
 
     /// rule: architecture.md, Ending a session: A signal never reaches a stranger and never a
@@ -538,8 +440,8 @@ mod tests {
         assert_eq!(has(b"X=1"), Some(true));
         assert_eq!(has(b"EXECD_INSTANCE=ab"), Some(false));
         assert!(is_users(child.pid, crate::sys::host::uid()) && !is_users(child.pid, 12_345));
-        assert_eq!(command(child.pid, 256), "/bin/sh -c sleep 60 & wait");
-        assert_eq!(command(child.pid, 9), "/bin/sh -");
+        assert_eq!(command_line(child.pid, 256), "/bin/sh -c sleep 60 & wait");
+        assert_eq!(command_line(child.pid, 9), "/bin/sh -");
         hold_spares();
         assert!(id_in_use(child.pid));
         assert!(!id_in_use(i32::MAX), "no kernel gives so high a number");
@@ -553,6 +455,6 @@ mod tests {
         let target = open_target(&stat(child.pid).unwrap()).unwrap().unwrap();
         assert_eq!(child.wait(), libc::SIGKILL);
         target.signal(libc::SIGKILL).unwrap();
-        assert!(stat(target.pid()).is_none() && command(target.pid(), 9).is_empty());
+        assert!(stat(target.pid()).is_none() && command_line(target.pid(), 9).is_empty());
     }
 }

@@ -83,14 +83,28 @@ pub fn canonical_mode(master: RawFd) -> Option<LineChars> {
     })
 }
 
+/// What a terminal does with each byte that is written to its master.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EchoFlags {
+    /// ICANON: it hands over whole lines.
+    pub canonical: bool,
+    /// ECHO: it gives the byte back.
+    pub echo: bool,
+}
+
+/// The flags of the terminal behind `master`; `None` where it cannot be asked.
+pub fn echo_flags(master: RawFd) -> Option<EchoFlags> {
+    let flags = modes(master).ok()?.c_lflag;
+    Some(EchoFlags { canonical: flags & libc::ICANON != 0, echo: flags & libc::ECHO != 0 })
+}
+
 /// What becomes of input that is written to the master: whether the terminal gives it back itself,
 /// or the program, which reads each key, may.
 pub fn echo(master: RawFd) -> Echo {
-    let Ok(modes) = modes(master) else { return Echo::Nothing };
-    match (modes.c_lflag & libc::ICANON != 0, modes.c_lflag & libc::ECHO != 0) {
-        (false, _) => Echo::Program,
-        (true, true) => Echo::Terminal,
-        (true, false) => Echo::Nothing,
+    match echo_flags(master) {
+        Some(EchoFlags { canonical: false, .. }) => Echo::Program,
+        Some(EchoFlags { echo: true, .. }) => Echo::Terminal,
+        _ => Echo::Nothing,
     }
 }
 

@@ -56,16 +56,11 @@ pub fn connect(to: SocketAddr) -> Result<OwnedFd, i32> {
 
 /// How a connection stands that was begun.
 pub fn state(socket: &OwnedFd) -> Connecting {
-    match option(socket, libc::SO_ERROR) {
+    match error_of(socket) {
         Ok(0) if has_peer(socket) => Connecting::Done,
         Ok(0) => Connecting::Goes,
         Ok(errno) | Err(errno) => Connecting::Failed(errno),
     }
-}
-
-/// Whether a socket lets others of the same user listen beside it (SO_REUSEPORT).
-pub(super) fn shares_its_port(socket: &OwnedFd) -> Result<bool, i32> {
-    option(socket, libc::SO_REUSEPORT).map(|value| value != 0)
 }
 
 fn has_peer(socket: &OwnedFd) -> bool {
@@ -78,7 +73,8 @@ fn has_peer(socket: &OwnedFd) -> bool {
     done(told).is_ok()
 }
 
-fn option(socket: &OwnedFd, name: i32) -> Result<i32, i32> {
+/// The error of a connection that has failed, else 0.
+fn error_of(socket: &OwnedFd) -> Result<i32, i32> {
     let mut value = 0_i32;
     let mut length = length_of(&value);
     // SAFETY: live memory for a number, and its length.
@@ -86,7 +82,7 @@ fn option(socket: &OwnedFd, name: i32) -> Result<i32, i32> {
         libc::getsockopt(
             socket.as_raw_fd(),
             libc::SOL_SOCKET,
-            name,
+            libc::SO_ERROR,
             (&raw mut value).cast(),
             &raw mut length,
         )

@@ -34,8 +34,8 @@ pub enum Reason {
     TooManySessions,
     /// More input than a job takes over its life.
     StdinCapExceeded,
-    /// As many secrets are masked as may be at once.
-    TooManySecrets,
+    /// The terminal would show a secret.
+    EchoIsOn,
     /// execd is ending.
     ShuttingDown,
     /// A request line over --max-line-bytes.

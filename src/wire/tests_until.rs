@@ -92,7 +92,7 @@ fn what_cannot_be_waited_for_is_refused_by_its_path() {
         (r#"{"regex":"(a)\\1"}"#, "until.regex", "backreferences are not supported (character 4)"),
         (r#"{"regex":"a\\nb"}"#, "until.regex", "a line at a time (character 2)"),
         (r#"{"regex":"\\p{Greek}"}"#, "until.regex", "(character 1)"),
-        (large, "until.regex", "the compiled regex is too large"),
+        (large, "until.regex", "until.regex: compiles to more than 256 KiB"),
         (r#"{"text":"a","count":0}"#, "until.count", "from 1 to 1000000, not 0"),
         (r#"{"text":"a","count":1000001}"#, "until.count", "from 1 to 1000000"),
         (r#"{"port":65536}"#, "until.port", "a port from 1 to 65535, or \"any\""),

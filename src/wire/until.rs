@@ -153,12 +153,11 @@ impl<'a> Reading<'a> {
         let idle_cpu_counts = idle.is_some() && !self.fields.is_true(idle_cpu);
         let needs_proc = ["port", "http", "input"].into_iter().find(|name| self.has(name));
         let needs_proc = needs_proc.or(idle_cpu_counts.then_some(idle_ms));
-        if let Some(field) = needs_proc.filter(|_| !proc_view::tells()) {
+        if let Some((field, why)) = needs_proc.zip(proc_view::lack()) {
             let message = format!(
-                "{}.{field} cannot be waited for: /proc does not tell what processes do, for {}; \
-                 text, regex, {tree_exit}, and {idle_ms} with {idle_cpu} can be",
-                self.name,
-                proc_view::view().why().unwrap_or_default()
+                "{}.{field} cannot be waited for: /proc does not tell what processes do, for \
+                 {why}; text, regex, {tree_exit}, and {idle_ms} with {idle_cpu} can be",
+                self.name
             );
             return Err(RpcError::failed(Reason::System, message));
         }

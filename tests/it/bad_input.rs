@@ -430,11 +430,9 @@ fn no_mark_of_execd_can_be_given() {
     bad(&[
         ("exec_command", r#"{"cmd":"true","env":{"EXECD_INSTANCE":"x"}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"EXECD_SESSION_ID":null}}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":{"EXECD_RUN_0123456789abcdef":"1"}}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":{"EXECD_RUN_0123456789abcdef":null}}"#, "env"),
-        ("bash_stream", r#"{"command":"true","env":{"EXECD_RUN_x":"1"}}"#, "env"),
-        ("bash", r#"{"command":"true","context":{"env":{"EXECD_RUN_x":"1"}}}"#, "context.env"),
-        ("agent_execute", r#"{"model":"a/b","prompt":"x","env":{"EXECD_RUN_x":"1"}}"#, "env"),
+        ("bash_stream", r#"{"command":"true","env":{"EXECD_INSTANCE":"1"}}"#, "env"),
+        ("bash", r#"{"command":"true","context":{"env":{"EXECD_INSTANCE":"1"}}}"#, "context.env"),
+        ("agent_execute", r#"{"model":"a/b","prompt":"x","env":{"EXECD_INSTANCE":"1"}}"#, "env"),
     ]);
 }
 

@@ -68,59 +68,6 @@ fn one_that_ends_at_once_is_answered_first_and_reported_then() {
 
 // ---- Programs that want a terminal ------------------------------------------------------
 
-const WANTED_INPUT: &str = "\nIts stdin is /dev/null, and it wanted input: run it with tty: true";
-
-/// A REPL in the background found /dev/null and ended without a word: nobody could tell why.
-/// rule: bash.md, bash and tmux: A background start whose first second ends in EOF of an
-///   interactive program says that it wanted input, and nothing where that is not known
-#[test]
-fn a_background_command_that_asked_for_input_says_that_it_wants_a_terminal() {
-    let mut execd = Execd::start();
-    for (command, more, wanted) in [
-        ("read -p 'Go on? ' answer", json!({}), true),
-        ("echo hello; read name; echo \"<$name>\"", json!({}), true),
-        ("python3 -q", json!({}), true),
-        ("read answer", json!({"context": {"shellPath": "/bin/bash"}}), true),
-        ("bash -c 'read answer'", json!({}), true),
-        // Nothing is said where the words leave a doubt.
-        ("read answer", json!({"context": {"shellPath": "/bin/sh"}}), false),
-        ("read answer", json!({"context": {"shellCommandPrefix": "read() { :; }"}}), false),
-        ("read answer </etc/passwd", json!({}), false),
-        ("cd /nowhere && python3", json!({}), false),
-        ("python3 -c 1", json!({}), false),
-        ("echo 1 | python3", json!({}), false),
-        ("cat", json!({}), false),
-        ("true", json!({}), false),
-        ("read answer; kill -9 $$", json!({}), false),
-    ] {
-        loop {
-            let window = background_with(&mut execd, command, more.clone());
-            let note = ended(&mut execd, &window);
-            // On a machine that is busy even this may take longer than it is looked at.
-            if wanted && note["elapsed_ms"].as_u64() > Some(1_000) {
-                continue;
-            }
-            let (text, code) = (text(&note), &note["exit_code"]);
-            assert_eq!(text.contains(WANTED_INPUT), wanted, "{command}: {text}");
-            assert!(text.starts_with("Background command finished with exit code "), "{text}");
-            assert!(!wanted || text.contains(&format!("code {code}{WANTED_INPUT}")), "{text}");
-            break;
-        }
-    }
-    let foreground = bash(&mut execd, "read answer");
-    assert_eq!(refusal(&foreground), "(no output)\n\nCommand exited with code 1");
-}
-
-/// Later ends are no riddle: what ran for long did more than ask.
-/// rule: bash.md, bash and tmux: A background start whose first second ends in EOF of an
-///   interactive program says that it wanted input, and nothing where that is not known
-#[test]
-fn what_has_run_for_long_is_not_told_of_a_terminal() {
-    let mut execd = Execd::start();
-    let window = background(&mut execd, "read answer; sleep 1.1");
-    assert_eq!(text(&ended(&mut execd, &window)), "Background command finished with exit code 0");
-}
-
 /// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
 ///   clean text
 #[test]

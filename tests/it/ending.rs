@@ -495,8 +495,8 @@ fn what_detached_itself_is_left_alone() {
     }
 }
 
-/// rule: architecture.md, Ending a session: `--kill-detached` takes them along, by a mark that they
-///   cannot take off
+/// rule: architecture.md, Ending a session: `--kill-detached` takes along what has left by setsid
+///   and descends from a member
 #[test]
 fn with_kill_detached_it_is_taken_along() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);

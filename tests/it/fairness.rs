@@ -3,9 +3,10 @@
 //! whose counter stands still until the test gives up.
 
 use std::fs::OpenOptions;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::common::data::*;
+use crate::common::wire::Wire;
 use crate::common::*;
 use base64::Engine;
 use serde_json::{Value, json};
@@ -281,4 +282,49 @@ fn a_log_writer_that_stands_still_blocks_only_who_fills_its_queue() {
     eventually("the log is whole", || log_of(&result).len() == 20_000_005);
     let log = log_of(&result);
     assert!(log[..20_000_000].iter().all(|byte| *byte == b'x') && log.ends_with(b"\nend\n"));
+}
+
+/// CPU time that a process has used, in milliseconds.
+fn cpu_ms(pid: i32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("it runs");
+    let ns = stat.split(' ').next().and_then(|ns| ns.parse::<u64>().ok());
+    ns.expect("a number") / 1_000_000
+}
+
+/// `(.*,){100}` in a long line kept all other sessions waiting for three seconds. The test counts the
+/// CPU time of execd while a ping waits, in the release binary, so other work on the machine does
+/// not change it.
+/// rule: waits.md, until and stop: Patterns are of linear time
+#[test]
+fn patterns_made_to_be_slow_hold_no_ping_up() {
+    let binary = release::binary();
+    let mut execd = Setup::of(&[binary.to_str().expect("a path in UTF-8")], &[]).start();
+    let patterns = ["(.*,){100}", "(.*,){100}z", "(a|aa)+$", "(a|aa)+ $"];
+    let start = |number: usize| {
+        let line = ["field,", "aaaaaa"][number / 2 % 2];
+        let cmd = format!(
+            "l=$(printf '{line}%.0s' {{1..1365}}); for i in {{1..64}}; do echo \"$l\"; done; \
+             exec sleep 600"
+        );
+        let mut client = Wire::connect(&execd.socket());
+        let until = json!({"regex": patterns[number % 4]});
+        let params = json!({"cmd": cmd, "yield_time_ms": 5_000, "until": until});
+        let request = client.send("exec_command", params);
+        (client, request, number)
+    };
+    let clients: Vec<_> = (0..16).map(start).collect();
+    let until = Instant::now() + Duration::from_secs(5);
+    let mut slowest_ms = 0;
+    while Instant::now() < until {
+        let before = cpu_ms(execd.pid());
+        execd.ping();
+        slowest_ms = slowest_ms.max(cpu_ms(execd.pid()) - before);
+    }
+    assert!(slowest_ms <= 50, "execd computed for {slowest_ms} ms while a ping waited");
+    for (mut client, request, number) in clients {
+        let result = &client.reply(request)["result"];
+        let outcome = ["matched", "deadline"][number % 2];
+        assert_eq!(result["wait"]["outcome"], outcome, "{number}: {}", result["wait"]);
+        assert!(result["output_bytes_total"].as_u64() >= Some(8_190), "{number}");
+    }
 }

@@ -224,12 +224,12 @@ fn who_detached_itself_is_left_alone() {
 }
 
 /// With --kill-detached the guard ends what has left a session too, as the session's end does.
-/// rule: architecture.md, Ending a session: `--kill-detached` takes them along, by a mark that they
-///   cannot take off
+/// rule: architecture.md, The keeper: Of a session that is ended as a whole the guard ends what
+///   descends from its leader, also what has left by setsid
 #[test]
 fn with_kill_detached_nobody_survives_who_has_left_his_session() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);
-    let cmd = "env -i EXECD_TEST_RUN=\"$EXECD_TEST_RUN\" setsid -f sleep 4716 >/dev/null 2>&1; \
+    let cmd = "env -i EXECD_TEST_RUN=\"$EXECD_TEST_RUN\" setsid sleep 4716 >/dev/null 2>&1 & \
                echo up; exec sleep 300";
     execd.open_until(cmd, "up");
     let runs = |execd: &Execd| execd.processes().iter().any(|one| one.command == "sleep 4716");

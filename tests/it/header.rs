@@ -100,8 +100,8 @@ fn what_still_runs_says_so_and_the_clock_is_there() {
         ),
         (
             sleep(json!({"cmd": "sleep 300 & echo left", "yield_time_ms": 30_000})),
-            "[still running]\nsession_id: 4\nnote: shell exited (code 0); still running: PID sleep \
-             300 — redirect its output to detach it, or kill_session\nstate: shell exited, output \
+            "[still running]\nsession_id: 4\nnote: shell exited (code 0); still running: PID sleep — \
+             redirect its output to detach it, or kill_session\nstate: shell exited, output \
              held\nlog_path: LOG\ntool_time_utc: TIME",
         ),
         (

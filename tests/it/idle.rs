@@ -126,6 +126,8 @@ fn windows_and_polls_that_are_not_due_cost_no_call() {
     execd.notification("window_exited", |note| note["window"] == "@3");
     let list = execd.result("tmux", json!({"action": "list"}));
     assert_eq!(list["windows"].as_array().map(Vec::len), Some(3), "{list}");
-    execd.start_request("bash", json!({"command": "sleep 300", "stream": true, "timeout": 60}));
+    let params = json!({"command": "sleep 300", "stream": true, "timeout": 60,
+        "onImpossible": "wait"});
+    execd.start_request("bash", params);
     makes_no_call(&mut execd);
 }

@@ -15,7 +15,7 @@ const LEASE: Duration = Duration::from_secs(1);
 /// Requests whose answers, 4 KB each, are more than the 8 MiB that execd holds and a pipe, by less
 /// than another pipe.
 const PINGS: usize = 2_104;
-/// More requests than may stand in line.
+/// More requests than the queue of `--jobs` has room for.
 const IN_LINE: usize = 1_100;
 /// How far apart a client that lives is heard from.
 const BEAT: Duration = Duration::from_millis(50);
@@ -156,7 +156,7 @@ fn a_client_that_beats_is_there_also_while_it_is_not_read() {
     beats_and_falls_silent(&mut execd);
 }
 
-/// A client that had filled the line of `--jobs` and vanished was there for ever.
+/// A client that had filled the queue of `--jobs` and vanished was there for ever.
 /// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read, what the
 ///   client sends is a sign of life where it lies
 #[test]

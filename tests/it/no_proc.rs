@@ -1,13 +1,11 @@
 //! execd where the kernel, or what it runs in, tells and allows less: without /proc, with that of
-//! another pid namespace, with hidepid, as PID 1, with system calls refused. Nothing of its
-//! sessions is left behind anywhere (architecture.md, Without /proc).
+//! another pid namespace, as PID 1, with system calls refused (architecture.md, Without /proc).
 //!
 //! Each test makes its own surroundings, and says why it is left out where it may not.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::common::outside::{comm, is_root, pids, refuse_calls, zombies};
+use crate::common::outside::{comm, pids, refuse_calls, zombies};
 use crate::common::{Execd, Setup, eventually, is_alive, left_out, send_signal, session_of};
 use serde_json::{Value, json};
 
@@ -21,22 +19,12 @@ const FOREIGN: [&str; 7] =
 const OUTLIVES: &str = "; exec sleep 1000";
 /// A pid namespace with its /proc, whose first process is execd.
 const FIRST: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// Another user than root, and a /proc that hides all other users' processes from it.
-const HIDEPID: [&str; 5] = [
-    "unshare",
-    "--mount",
-    "sh",
-    "-c",
-    "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 \
-     --clear-groups \"$0\" \"$@\"",
-];
 /// What a filter refuses. Some are calls of libraries alone.
 const REFUSED: [i64; 4] =
     [libc::SYS_pidfd_open, libc::SYS_close_range, libc::SYS_clone3, libc::SYS_statx];
 
-const NOT_MOUNTED: &str = "it is not mounted";
-const FOREIGN_WORDS: &str = "it is that of another pid namespace";
-const HIDES: &str = "it hides processes of other users (hidepid)";
+/// What is said of a /proc that tells nothing.
+const LACK: &str = "it is not mounted, or is that of another pid namespace";
 
 /// A leader and its background jobs.
 const JOBS: &str = "sleep 300 & sleep 301 & wait";
@@ -53,14 +41,11 @@ struct Place {
     refused: Option<i32>,
     /// These calls.
     calls: &'static [i64],
-    /// Whether it is another user than root.
-    nobody: bool,
-    /// What server_info says of /proc: whether it can be used, and why not.
-    proc: Option<(bool, &'static str)>,
+    /// Whether /proc tells of the processes there.
+    has_proc: bool,
 }
 
-const PLAIN: Place =
-    Place { words: &[], refused: None, calls: &REFUSED, nobody: false, proc: None };
+const PLAIN: Place = Place { words: &[], refused: None, calls: &REFUSED, has_proc: true };
 
 impl Place {
     /// Whether such a place can be had; says so where it cannot.
@@ -79,21 +64,6 @@ impl Place {
 
     fn start(&self, args: &[&str]) -> Execd {
         let mut setup = Setup::behind(self.words, args);
-        if self.nobody {
-            let work = setup.workdir();
-            let all = work.parent().expect("a directory");
-            let open = |path: &std::path::Path, mode| {
-                std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("chmod");
-            };
-            open(all, 0o755);
-            for dir in ["work", "tmp", "run"] {
-                open(&all.join(dir), 0o777);
-            }
-            // Where the binary of the tests lies another user need not get to.
-            let own = work.join("execd");
-            std::fs::copy(env!("CARGO_BIN_EXE_execd"), &own).expect("a copy");
-            setup = setup.with_binary(&own, self.words.len());
-        }
         if let Some(errno) = self.refused {
             setup = setup.prepared(refuse_calls(errno, self.calls));
         }
@@ -140,19 +110,16 @@ fn open_jobs(execd: &mut Execd, tty: bool) -> u64 {
     session_of(&opened)
 }
 
-/// It is said once on stderr, and server_info has it.
+/// It is said once on stderr, and server_info has it in `degraded`.
 fn says_what_is_missing(place: &Place) {
     let mut execd = place.start(&[]);
     let info = execd.result("server_info", json!({}));
-    let proc = place.proc.map(|(usable, why)| json!({"usable": usable, "why": why}));
-    assert_eq!(info.get("proc"), proc.as_ref(), "{info}");
-    let why = place.proc.map_or("", |(_, why)| why);
     let degraded: Vec<Value> = info["degraded"].as_array().cloned().unwrap_or_default();
     let about: Vec<&str> =
         degraded.iter().filter_map(Value::as_str).filter(|text| text.contains("/proc")).collect();
-    assert_eq!(about.len(), usize::from(place.proc.is_some()), "{info}");
+    assert_eq!(about.len(), usize::from(!place.has_proc), "{info}");
     for text in about {
-        assert!(text.contains(why), "{text}");
+        assert!(text.contains(LACK), "{text}");
         let said = |lines: &str| lines.lines().filter(|line| line.contains(text)).count();
         eventually("it is said once", || said(&execd.stderr()) == 1);
     }
@@ -215,7 +182,7 @@ fn ends_everything(place: &Place) {
     assert_eq!(ended["status"], "timed_out", "{ended}");
     execd.until_no_session_process();
 
-    let run = place.start(&["run", "--timeout", "0.5", "-c", JOBS]);
+    let run = place.start(&["run", "--timeout", "3", "-c", JOBS]);
     eventually("its jobs run", || run.session_processes().len() == 3);
     run.until_no_session_process();
 }
@@ -236,11 +203,12 @@ fn ends_what_its_leader_has_left(place: &Place) {
     execd.until_no_session_process();
 }
 
-/// What has called setsid is left alone, as it is where /proc tells all, and ended where it is
-/// asked to be.
+/// What has called setsid is left alone. With /proc it is ended where it is asked to be: without it
+/// nobody's parent is known.
 fn ends_what_has_detached_itself_where_that_is_asked_for(place: &Place) {
     let cmd = "setsid sleep 300 & sleep 301 & wait";
-    for (args, left) in [(&[][..], 1), (&["--kill-detached"][..], 0)] {
+    let asked_for = usize::from(!place.has_proc);
+    for (args, left) in [(&[][..], 1), (&["--kill-detached"][..], asked_for)] {
         let mut execd = place.start(args);
         let opened = execd.open(cmd);
         eventually("both run", || sleeping(&execd) == 2);
@@ -253,26 +221,18 @@ fn ends_what_has_detached_itself_where_that_is_asked_for(place: &Place) {
 /// The log writer and the guard could not be started without /proc/self/exe, nobody was found in
 /// /proc, and all that commands had started ran on.
 /// rule: architecture.md, Without /proc: Not mounted: after kill_session, a timeout, SIGTERM,
-///   SIGKILL and the end of stdin nothing of a session is left, and the keeper lives
+///   SIGKILL and the end of stdin nothing of a session's process group is left
 #[test]
 fn without_proc() {
-    ends_everything(&Place { words: &NO_PROC, proc: Some((false, NOT_MOUNTED)), ..PLAIN });
+    ends_everything(&Place { words: &NO_PROC, has_proc: false, ..PLAIN });
 }
 
 /// Whoever had the number outside was looked at, and nobody was ended.
-/// rule: architecture.md, Without /proc: That of another pid namespace: nothing of a session is
-///   left, and nothing is told of strangers under the same numbers
+/// rule: architecture.md, Without /proc: That of another pid namespace: nothing of a session's
+///   process group is left, and nothing is told of strangers under the same numbers
 #[test]
 fn with_the_proc_of_another_pid_namespace() {
-    ends_everything(&Place { words: &FOREIGN, proc: Some((false, FOREIGN_WORDS)), ..PLAIN });
-}
-
-/// rule: architecture.md, Without /proc: hidepid: nothing of a session is left, and no more is said
-///   than that other users' processes are hidden
-#[test]
-fn with_hidepid() {
-    let place = Place { words: &HIDEPID, proc: Some((true, HIDES)), nobody: true, ..PLAIN };
-    ends_everything(&place);
+    ends_everything(&Place { words: &FOREIGN, has_proc: false, ..PLAIN });
 }
 
 /// rule: architecture.md, Without /proc: As PID 1: nothing of a session is left
@@ -308,66 +268,8 @@ fn with_signals_through_pidfds_refused() {
 ///   of a session is left
 #[test]
 fn without_proc_and_with_system_calls_refused() {
-    let proc = Some((false, NOT_MOUNTED));
-    ends_everything(&Place { words: &NO_PROC, refused: Some(libc::ENOSYS), proc, ..PLAIN });
-}
-
-/// rule: architecture.md, Without /proc: Taken away from an execd that runs: nothing of a session
-///   is left
-#[test]
-fn proc_that_is_taken_away_under_way() {
-    let place = Place { words: &["unshare", "--mount"], ..PLAIN };
-    if !place.can_be_had() {
-        return;
-    }
-    for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
-        let mut execd = place.start(&[]);
-        let session = open_jobs(&mut execd, false);
-        let target = execd.pid().to_string();
-        let taken = Command::new("nsenter")
-            .args(["--target", &target, "--mount", "umount", "-l", "/proc"])
-            .output();
-        if !taken.is_ok_and(|done| done.status.success()) {
-            return left_out("nsenter may not unmount /proc of another process");
-        }
-        match signal {
-            None => assert_eq!(execd.kill(session)["killed"], true),
-            Some(signal) => execd.signal(signal),
-        }
-        execd.until_no_session_process();
-    }
-}
-
-/// A program with the rights of another user that ours has started may be signalled by us, though
-/// it is hidden: nobody was found although the session's number was taken.
-/// rule: architecture.md, Without /proc: hidepid: nothing of a session is left, and no more is said
-///   than that other users' processes are hidden
-#[test]
-fn a_hidden_program_with_other_rights_is_ended() {
-    let place = Place { words: &HIDEPID, proc: Some((true, HIDES)), nobody: true, ..PLAIN };
-    if !is_root() {
-        return left_out("only root makes programs with other rights");
-    }
-    if !place.can_be_had() {
-        return;
-    }
-    for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
-        let mut execd = place.start(&[]);
-        let program = execd.file("asroot");
-        std::fs::copy("/bin/sleep", &program).expect("a copy");
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("chmod");
-        let opened = execd.open("./asroot 300 & sleep 301 & wait");
-        let hidden =
-            || execd.session_processes().into_iter().find(|one| one.command == "./asroot 300");
-        eventually("it runs", || hidden().is_some());
-        let pid = hidden().map_or(0, |one| one.pid);
-        match signal {
-            None => assert_eq!(execd.kill(session_of(&opened))["killed"], true),
-            Some(signal) => execd.signal(signal),
-        }
-        eventually("it is ended", || !is_alive(pid));
-        execd.until_no_session_process();
-    }
+    let refused = Some(libc::ENOSYS);
+    ends_everything(&Place { words: &NO_PROC, refused, has_proc: false, ..PLAIN });
 }
 
 /// rule: architecture.md, Without /proc: As PID 1 execd reaps whoever comes to it
@@ -391,7 +293,7 @@ fn the_first_process_reaps_all_orphans() {
 ///   with what can be waited for
 #[test]
 fn what_cannot_be_told_without_proc_is_refused_at_once() {
-    let place = Place { words: &NO_PROC, proc: Some((false, NOT_MOUNTED)), ..PLAIN };
+    let place = Place { words: &NO_PROC, has_proc: false, ..PLAIN };
     if !place.can_be_had() {
         return;
     }
@@ -418,11 +320,6 @@ fn what_cannot_be_told_without_proc_is_refused_at_once() {
     let listed = execd.listed(session).expect("it runs");
     assert_eq!(listed["state"], "running", "what it does is not told: {listed}");
     assert!(listed.get("state_detail").is_none() && listed.get("listening").is_none());
-    let left = execd.run("sleep 300 >/dev/null 2>&1 </dev/null & exit 3");
-    assert_eq!(left["exit_code"], 3, "{left}");
-    eventually("what is left is listed, without a name", || {
-        execd.result("list_sessions", json!({}))["left"][0]["command"] == "[?]"
-    });
     let until = json!({"text": "never", "tree_exit": true});
     let ended = execd.exec(json!({"cmd": "sleep 0.1 & exit 3", "until": until}));
     assert_eq!(ended["exit_code"], 3, "{ended}");

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::process::Stdio;
 
+use crate::common::wire::Wire;
 use crate::common::{Execd, Incoming, Setup, eventually, is_notification, open_pty, value};
 use execd::front::METHODS;
 use serde_json::{Value, json};
@@ -202,55 +203,49 @@ fn a_shutdown_without_id_ends_execd_without_a_word() {
 // ---- How many may wait ------------------------------------------------------------------------
 
 /// rule: protocol.md, Framing: Many requests may wait at once
-/// rule: architecture.md, Bounds: 1,024 pending requests per client, then −32000
+/// rule: architecture.md, Bounds: 1,024 pending requests per client of the socket, then −32000
 ///   `too_many_requests`
 #[test]
 fn the_1025th_waiting_request_is_refused_and_nothing_else_is_disturbed() {
     let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let session = execd.open_making("exec cat", None);
     let poll = json!({"session_id": session, "yield_until": FAR});
-    for at in 0..1_024 {
-        execd.send(format!("poll {at}"), "write_stdin", poll.clone());
-    }
-    let info = execd.ask("server_info", json!({}));
-    assert_eq!(info["result"]["pending_requests"], 1_024);
-    assert_eq!(info["result"]["limits"]["max_pending_requests"], 1_024);
+    let mut client = Wire::connect(&execd.socket());
+    let mut polls: BTreeSet<u64> =
+        (0..1_024).map(|_| client.send("write_stdin", poll.clone())).collect();
+    let info = client.result("server_info", json!({}));
+    assert_eq!(info["pending_requests"], 1_024);
+    assert_eq!(info["limits"]["max_pending_requests"], 1_024);
     let methods = [
         ("write_stdin", poll.clone()),
         ("exec_command", json!({"cmd": "touch wrong"})),
         ("kill_session", json!({"session_id": session})),
     ];
     for (method, params) in methods {
-        let reply = execd.ask(method, params);
-        assert_eq!(reply["error"]["code"], -32000, "{method}: {reply}");
-        assert_eq!(reply["error"]["data"]["reason"], "too_many_requests", "{method}: {reply}");
-        assert!(text(&reply["error"], "message").contains("1024"), "{reply}");
+        let error = client.error(method, params);
+        assert_eq!(error["code"], -32000, "{method}: {error}");
+        assert_eq!(error["data"]["reason"], "too_many_requests", "{method}: {error}");
+        assert!(text(&error, "message").contains("1024"), "{error}");
     }
-    execd.nothing_but_a_ping();
+    client.result("ping", json!({}));
     assert!(!execd.file("wrong").exists());
     // One that is answered makes room for one.
-    execd.send_line(r#"{"method":"cancel","params":{"id":"poll 512"}}"#);
-    assert_eq!(execd.next_reply()["id"], "poll 512");
-    execd.send("one more", "write_stdin", poll.clone());
-    let reply = execd.ask("write_stdin", poll);
-    assert_eq!(reply["error"]["data"]["reason"], "too_many_requests");
+    let gone = polls.pop_first().expect("many");
+    client.result("cancel", json!({"id": gone}));
+    client.reply(gone);
+    polls.insert(client.send("write_stdin", poll.clone()));
+    assert_eq!(client.error("write_stdin", poll)["data"]["reason"], "too_many_requests");
     // The end of the session answers them all, each once.
     execd.send_line(
         &json!({"method": "write_stdin", "params": {"session_id": session, "eof": true}})
             .to_string(),
     );
-    let mut answered: Vec<String> = Vec::new();
-    for _ in 0..1_024 {
-        let reply = execd.next_reply();
-        assert_eq!(reply["result"]["exit_code"], 0, "{reply}");
-        answered.push(text(&reply, "id").to_owned());
-    }
-    let different: BTreeSet<&String> = answered.iter().collect();
-    assert_eq!(different.len(), 1_024);
-    assert!(
-        different.contains(&"one more".to_owned()) && !different.contains(&"poll 512".to_owned())
-    );
-    execd.nothing_but_a_ping();
+    polls.iter().for_each(|id| _ = client.reply(*id));
+    client.result("ping", json!({}));
+    let ended = client.seen.iter().filter(|(_, line)| line["result"]["exit_code"] == 0);
+    let mut answered: Vec<u64> = ended.filter_map(|(_, line)| line["id"].as_u64()).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, Vec::from_iter(polls));
 }
 
 // ---- cancel -----------------------------------------------------------------------------------

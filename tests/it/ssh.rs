@@ -19,6 +19,7 @@ use crate::common::{
     AT_ONCE, Execd, Incoming, PATIENCE, Setup, eventually, is_alive, missing, output, send_signal,
     until_file_has,
 };
+use crate::common::{contains, log_of};
 use crate::scale_help::{Batch, parallel_of};
 use serde_json::json;
 use tempfile::TempDir;
@@ -280,6 +281,27 @@ fn ctrl_c_at_a_terminal_of_ssh() {
     until("caught");
     assert_eq!(end_of(&mut ssh).code(), Some(7));
     far.until_nothing_runs();
+}
+
+/// rule: protocol.md, Secrets: the reply's `note` says that the program may show it
+#[test]
+fn a_secret_for_a_program_behind_ssh_is_shown_nowhere_and_noted() {
+    let Some(far) = Far::start() else { return };
+    let mut execd = Execd::start();
+    let there = "read -rsp 'PIN: ' pin; echo; echo \"got ${#pin}\"";
+    let cmd = format!("{} -tt {}", far.ssh().join(" "), quoted_for_two_shells(there));
+    let id = execd.open_until_with(&cmd, "PIN: ", json!({"tty": true}));
+    let secret = "correct-horse-7";
+    let told = execd.write(json!({"session_id": id, "chars": format!("{secret}\\r"),
+        "secret": true, "until": {"tree_exit": true}, "yield_time_ms": 30_000}));
+    assert!(told["note"].as_str().is_some_and(|note| note.contains("ssh")), "{told}");
+    assert!(output(&told).contains("got 15"), "{told}");
+    assert!(!told.to_string().contains(secret) && !contains(&log_of(&told), secret.as_bytes()));
+}
+
+fn quoted_for_two_shells(line: &str) -> String {
+    let quoted = |line: &str| format!("'{}'", line.replace('\'', "'\\''"));
+    quoted(&format!("bash -c {}", quoted(line)))
 }
 
 /// A shell that prints before it runs execd: half a line, an answer, a newline that never comes.

@@ -137,7 +137,7 @@ fn last_round(trace: &str) -> &str {
 ///   docs/strace.md has the same numbers
 #[test]
 fn a_short_command_keeps_to_its_budget() {
-    // Nobody is to look at what it does: on a busy machine it may take longer than the 20 ms after
+    // Nobody is to look at what it does: on a busy machine it may take longer than the 15 ms after
     // which the first look is due (waits.md, What it costs).
     let params = json!({"cmd": "true", "on_impossible": "wait"});
     keeps_to("exec_command", &params, EXEC_COMMAND, EXEC_COMMAND_TOTAL);

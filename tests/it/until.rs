@@ -623,44 +623,6 @@ fn the_echo_of_a_line_editor_does_not_count() {
     assert_eq!(result["wait"]["text"], "needle", "{result}");
 }
 
-/// Has a line editor run a command that takes its time, and types a line ahead that says `needle`;
-/// shows that neither the terminal's echo of it nor the line editor's ends the wait.
-fn check_typed_ahead(execd: &mut Execd, session: u64, (busy, line): (&str, &str)) {
-    let params = json!({"session_id": session, "chars": format!("{busy}\n"),
-                        "yield_time_ms": 50_000, "until": {"regex": "^began"}});
-    assert_wait(&execd.write(params), "matched", "regex");
-    let before = total_of(execd, session);
-    let params = json!({"session_id": session, "chars": format!("{line}\n"),
-                        "yield_time_ms": 50_000, "until": {"text": "needle"}});
-    let request = execd.start_request("write_stdin", params);
-    let echoed = before + line.len() as u64;
-    eventually("the terminal's echo has come", || total_of(execd, session) >= echoed);
-    execd.no_reply_yet(request);
-    go(execd, "go");
-    let result = execd.result_of(request);
-    assert_eq!(result["wait"]["text"], "needle", "{result}");
-    std::fs::remove_file(execd.file("go")).expect("it is there");
-}
-
-/// rule: waits.md, Echo: Input that is typed ahead, while a command still runs, is shown twice
-#[test]
-fn what_a_line_editor_shows_of_input_typed_ahead_does_not_count() {
-    let mut execd = Execd::start();
-    let busy = format!("echo be''gan; {}", until_file("go"));
-    for (term, prompt) in [("xterm", "$ "), ("dumb", "dumb> ")] {
-        let cmd = format!("exec env TERM={term} PS1='{prompt}' bash --norc --noprofile -i");
-        let session = execd.open_until_with(&cmd, prompt, json!({"tty": true}));
-        check_typed_ahead(&mut execd, session, (&busy, "echo needle"));
-    }
-    if !missing("python3") {
-        let cmd = "TERM=dumb exec python3 -q -u";
-        let session = execd.open_until_with(cmd, ">>> ", json!({"tty": true}));
-        let busy = "import os, time; print('be' 'gan'); \
-                    [time.sleep(.02) for _ in iter(lambda: os.path.exists('go'), True)]";
-        check_typed_ahead(&mut execd, session, (busy, "print('needle')"));
-    }
-}
-
 /// rule: waits.md, What is looked at: the rest of a sequence that the end of an earlier call has
 ///   cut is no text
 #[test]

@@ -313,8 +313,8 @@ fn the_note_names_who_holds_the_output() {
     let result = execd.exec(json!({"cmd": cmd, "yield_time_ms": 30_000}));
     let pid = output(&result).trim();
     let note = format!(
-        "shell exited (code 3); still running: {pid} sleep 4711 — redirect its output to detach it, \
-         or kill_session"
+        "shell exited (code 3); still running: {pid} sleep — redirect its output to detach it, or \
+         kill_session"
     );
     assert_eq!((&result["note"], &result["shell_exit_code"]), (&json!(note), &json!(3)));
     let header = result["header"].as_str().expect("text");

@@ -1,6 +1,7 @@
 //! What a wait costs while nothing comes, in system calls of execd: none for text, for a regex and
-//! for an exit; for a port, for input and for silence a number that is counted and has a bound. The
-//! same numbers stand in docs/strace.md.
+//! for an exit; for a port, for input and for silence a number that is counted and has a bound. A
+//! wait that may end as impossible costs as much as one for input. The same numbers stand in
+//! docs/strace.md.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use serde_json::{Value, json};
 
 /// How long a wait is watched: this is what is measured, not a hope.
 const WATCHED: Duration = Duration::from_secs(4);
-/// A time without a call after which the looks of a wait's beginning are over: the pause between
-/// two of them grows to 500 ms, and a clock that is armed for nobody fires once.
+/// A time without a call after which the looks of a wait's beginning are over, and a clock has
+/// fired that is armed for nobody.
 const QUIET: Duration = Duration::from_millis(1_200);
 /// What a wait is made on: it neither waits for input nor uses a processor.
 const SLEEPER: &str = "exec sleep 1000";
@@ -21,7 +22,8 @@ const SLEEPER: &str = "exec sleep 1000";
 /// [`WATCHED`].
 type Cost = (&'static str, fn() -> Value, u64);
 
-/// Waits that are told by what comes: nothing is looked at while nothing comes.
+/// Waits that are told by what comes: nothing is looked at while nothing comes, unless the wait may
+/// end as impossible.
 const FREE: [Cost; 5] = [
     ("exit", || json!({}), 0),
     ("text", || json!({"until": {"text": "never"}}), 0),
@@ -31,10 +33,11 @@ const FREE: [Cost; 5] = [
 ];
 
 /// Waits that have to be looked at: how many calls all their looks in [`WATCHED`] may take.
-const COUNTED: [Cost; 4] = [
+const COUNTED: [Cost; 5] = [
     // Twenty looks a second, of thirteen calls each.
     ("port", || json!({"until": {"port": 1}}), 1_400),
     ("input", || json!({"until": {"input": true}}), 400),
+    ("impossible", || json!({"on_impossible": "answer"}), 400),
     ("idle_ms", || json!({"until": {"idle_ms": 600_000}}), 20),
     ("idle_ms and idle_cpu", || json!({"until": {"idle_ms": 600_000, "idle_cpu": true}}), 0),
 ];
@@ -79,7 +82,7 @@ fn a_wait_on_text_a_regex_or_an_exit_makes_no_call_while_nothing_comes() {
     if !can_trace() {
         return;
     }
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let waits: Vec<u64> =
         FREE.iter().map(|(_, condition, _)| wait(&mut execd, SLEEPER, &condition())).collect();
     let trace = Trace::attach(execd.pid(), &["-e", "trace=all", "-e", "signal=none"]);
@@ -102,7 +105,7 @@ fn a_wait_that_has_to_look_makes_a_counted_number_of_calls() {
     }
     let mut all = Vec::new();
     for (name, condition, most) in COUNTED {
-        let mut execd = Execd::start();
+        let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
         let request = wait(&mut execd, SLEEPER, &condition());
         let trace = Trace::attach(execd.pid(), &["-e", "trace=all", "-e", "signal=none"]);
         execd.ping();
@@ -121,7 +124,7 @@ fn a_wait_that_has_to_look_makes_a_counted_number_of_calls() {
     }
 }
 
-/// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen 20 ms
+/// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen just
 ///   before
 #[test]
 fn an_answer_at_the_end_of_its_time_has_nothing_to_look_for() {

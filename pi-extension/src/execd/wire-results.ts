@@ -80,7 +80,8 @@ export interface WaitReport {
 /** What a session is doing. */
 interface Doing {
   state?: string;
-  state_detail?: { command: string };
+  /** `by: "text"`: told by a prompt alone, which a terminal within it shows. */
+  state_detail?: { command: string; by?: "text" };
   full_screen?: true;
   listening?: { port: number; command: string }[];
 }
@@ -134,8 +135,8 @@ export interface WaitForRow extends Ending, Doing {
   session_id: number;
   name?: string;
   command: string;
-  /** `exited`, or what the session is doing. */
-  state: string;
+  /** `exited`, or what the session is doing; absent where nobody could look in time. */
+  state?: string;
   /** `pending`, or what has become of what was waited for. */
   outcome: string;
   wait?: WaitReport;

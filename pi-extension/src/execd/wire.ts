@@ -286,8 +286,8 @@ export interface MethodParams {
     /** gives the session's terminal this size first, as resize_session does */
     resize?: Resize;
     /**
-     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
-     * that has at least 4 bytes; default false
+     * the bytes are a secret: they are written only while the terminal does not show what is typed;
+     * default false
      */
     secret?: boolean;
     /** the session to write to or to poll */
@@ -316,8 +316,8 @@ export interface MethodParams {
     /** closes stdin after the bytes */
     eof?: boolean;
     /**
-     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
-     * that has at least 4 bytes; default false
+     * the bytes are a secret: they are written only while the terminal does not show what is typed;
+     * default false
      */
     secret?: boolean;
     /** the process */
@@ -690,8 +690,8 @@ export interface MethodParams {
     /** closes stdin after the bytes; for sessions on pipes (a terminal gets the key) */
     eof?: boolean;
     /**
-     * the bytes are a secret: for 60 s the session's output shows * in place of each of their lines
-     * that has at least 4 bytes; default false
+     * the bytes are a secret: they are written only while the terminal does not show what is typed;
+     * default false
      */
     secret?: boolean;
     /** the session */

@@ -14,7 +14,7 @@ const PER_COMMAND = [
 
 /** Whether execd sets a variable itself, and refuses it from a client. */
 export function isExecdsOwn(name: string): boolean {
-  return ["EXECD_INSTANCE", "EXECD_SESSION_ID"].includes(name) || name.startsWith("EXECD_RUN_");
+  return ["EXECD_INSTANCE", "EXECD_SESSION_ID"].includes(name);
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Passwords: a program that the model waits on asks for one in its terminal, and the person gives it
- * in a masked box. The bytes go to execd and nowhere else; the model is told whether somebody has
+ * in a box that shows dots. The bytes go to execd and nowhere else; the model is told whether somebody has
  * answered (docs: pi.md, Secrets).
  */
 import { setTimeout as delay } from "node:timers/promises";
@@ -28,6 +28,9 @@ const NAME_CELLS = 40;
 /** How long wait_for waits where the call does not say (docs: protocol.md, wait_for). */
 const WAIT_FOR_MS = 30_000;
 const PROMPT_CELLS = 200;
+
+/** What the person reads where the terminal passes on each key, so that execd cannot see its echo. */
+const SHOWN_WITHIN = "a terminal within this program may show what you type, and the model reads it";
 
 /** What the model reads. */
 const WORDS = {
@@ -64,7 +67,7 @@ export interface Stopped<R> {
 /** A session that waits for a password, and what it has printed. */
 interface Prompt {
   id: number;
-  command: string | undefined;
+  detail: SessionInfo["state_detail"];
   output: string | undefined;
   total: number | undefined;
 }
@@ -113,7 +116,7 @@ export class Secrets {
       if (!this.wanted || now.session_id === undefined) break;
       if (now.state !== "waiting_for_password") break;
       const { session_id: id, output, output_bytes_total: total } = now;
-      answer = await this.#answer({ id, command: now.state_detail?.command, output, total }, stopped);
+      answer = await this.#answer({ id, detail: now.state_detail, output, total }, stopped);
       // The session is gone with its execd: another one knows nothing of it.
       execd.assertSame(starts);
       if ((answer !== "answered" && answer !== "over") || stopped.signal.aborted) break;
@@ -186,9 +189,9 @@ export class Secrets {
     { session_id: id }: PasswordAsked,
     stopped: Pick<Stopped<unknown>, "ctx" | "signal">,
   ): Promise<{ goesOn: boolean; byPerson: boolean; said: string }> {
-    const command = (await this.#row(id).catch(() => undefined))?.state_detail?.command;
+    const detail = (await this.#row(id).catch(() => undefined))?.state_detail;
     const { text, total_bytes: total } = await this.#lastLine(id);
-    const answer = await this.#answer({ id, command, output: text, total }, stopped);
+    const answer = await this.#answer({ id, detail, output: text, total }, stopped);
     const goesOn = answer === "answered" || answer === "over";
     return { goesOn, byPerson: answer === "answered" || answer === "declined", said: WORDS[answer] };
   }
@@ -197,11 +200,11 @@ export class Secrets {
     const answers: Answered[] = [];
     const { execd } = this.#context;
     const { starts } = execd;
-    for (const { session_id: id, state, state_detail } of rows) {
+    for (const { session_id: id, state, state_detail: detail } of rows) {
       if (state !== "waiting_for_password") continue;
       const { text, total_bytes: total } = await this.#lastLine(id);
       const known = this.#refusedAt(id, total);
-      const prompt = { id, command: state_detail?.command, output: text, total };
+      const prompt = { id, detail, output: text, total };
       const answer = known ?? await this.#answer(prompt, stopped);
       execd.assertSame(starts);
       answers.push({ id, answer, isKnown: known !== undefined });
@@ -244,13 +247,14 @@ export class Secrets {
 
   /** Opens the box, and sends what the person has typed. */
   async #ask(
-    { id, command, output }: Prompt,
+    { id, detail, output }: Prompt,
     ctx: HostContext,
     signal: AbortSignal,
   ): Promise<Answer> {
-    const who = oneLine(command ?? "a program", NAME_CELLS);
+    const who = oneLine(detail?.command ?? "a program", NAME_CELLS);
     const title = `#${id} ${who} asks for a password (hidden from the model)`;
     const prompt = oneLine(output?.split("\n").at(-1) ?? "", PROMPT_CELLS);
+    const warning = detail?.by === "text" ? SHOWN_WITHIN : "";
     const closed = new AbortController();
     let over = false;
     let close = () => {};
@@ -265,7 +269,7 @@ export class Secrets {
       const typed = await ctx.ui?.custom?.<string | undefined>((tui, theme, _keys, done) => {
         close = () => done(undefined);
         if (over || signal.aborted) close();
-        return new Box(theme, { title, prompt }, done, () => tui.requestRender());
+        return new Box(theme, { title, prompt, warning }, done, () => tui.requestRender());
       });
       if (typed === undefined) {
         if (over) return "over";
@@ -315,6 +319,8 @@ export class Secrets {
   async #asks(id: number): Promise<boolean | undefined> {
     try {
       const row = await this.#row(id);
+      // A list that was too long to look at the session in time says nothing of it.
+      if (row?.running === true && row.state === undefined) return undefined;
       return row?.running === true && row.state === "waiting_for_password";
     } catch {
       // execd is gone, or ends: so are its sessions.
@@ -332,12 +338,12 @@ function endedByPassword({ wait: { by, state } }: WaitForResult): boolean {
 class Box implements Component {
   readonly #input = new Input();
   readonly #theme: Pick<Theme, "fg">;
-  readonly #lines: { title: string; prompt: string };
+  readonly #lines: { title: string; prompt: string; warning: string };
   readonly #draw: () => void;
 
   constructor(
     theme: Pick<Theme, "fg">,
-    lines: { title: string; prompt: string },
+    lines: { title: string; prompt: string; warning: string },
     done: (typed: string | undefined) => void,
     draw: () => void,
   ) {
@@ -361,7 +367,7 @@ class Box implements Component {
 
   render(width: number): string[] {
     const cells = Math.max(1, Math.floor(width));
-    const { title, prompt } = this.#lines;
+    const { title, prompt, warning } = this.#lines;
     const rule = this.#theme.fg("accent", "─".repeat(cells));
     const typed = "•".repeat([...this.#input.getValue()].length);
     const cut = (text: string) => cutToCells(text, cells);
@@ -369,6 +375,7 @@ class Box implements Component {
       rule,
       this.#theme.fg("accent", cut(title)),
       ...(prompt === "" ? [] : [this.#theme.fg("muted", cut(prompt))]),
+      ...(warning === "" ? [] : [this.#theme.fg("warning", cut(warning))]),
       cut(`> ${typed}▏`),
       this.#theme.fg("dim", cut("enter sends · esc declines")),
       rule,

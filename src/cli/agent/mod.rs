@@ -151,7 +151,9 @@ impl Run {
         // The prompt may be longer than what another client is to send.
         let request_bytes = params.to_string().len() + AGENT_ENVELOPE_BYTES;
         let max_line_bytes = max_line_bytes.max(request_bytes).to_string();
-        let words = [ONE_SESSION, "--max-line-bytes", &max_line_bytes].map(Into::into);
+        // What has left the run, and whose parent has ended, ends with this execd.
+        let words = [ONE_SESSION, "--kill-detached", "--max-line-bytes", &max_line_bytes];
+        let words = words.map(Into::into);
         // A stdout that may grow no further is an error of its write, not our death.
         signals::ignore(signals::SIGXFSZ);
         let signals = SignalFd::open().map_err(system("signalfd"))?;

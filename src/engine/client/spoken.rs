@@ -15,8 +15,8 @@ impl Client {
     }
 
     /// Whether it has sent something that is not read yet, since that was last asked. Who may
-    /// have no room to send more counts as one who has, where its requests in line are what
-    /// execd waits for.
+    /// have no room to send more counts as one who has, where execd does not read it for its own
+    /// requests' sake.
     pub fn has_sent(&mut self) -> bool {
         let unread = self.input.unread();
         let grew = self.unread.replace(unread).is_some_and(|before| before < unread);

@@ -40,7 +40,7 @@ impl<F: Families> Engine<F> {
         for ticket in client.in_flight.into_values() {
             self.forget_request(ticket);
         }
-        self.forget_in_line(id);
+        self.forget_kept(id);
         self.cx.clients.trim_news();
         for entry in self.sessions.iter_mut() {
             let core = &mut entry.core;
@@ -55,6 +55,7 @@ impl<F: Families> Engine<F> {
     fn forget_request(&mut self, ticket: Ticket) {
         let Some(pending) = self.cx.pending.remove(&ticket) else { return };
         self.forget_page(ticket);
+        self.forget_list(ticket);
         self.forget_shutdown(ticket);
         for id in pending.sessions {
             if let Some(entry) = self.sessions.get_mut(id) {

@@ -11,16 +11,18 @@ use crate::engine::ledger::kept::By;
 use crate::engine::run_front::RunFront;
 use crate::engine::{Engine, Owner};
 use crate::limits::{
-    LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
+    LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, ORPHAN_LOOKS, ORPHAN_PAUSE_MS, READ_TURN_BYTES,
+    SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
 };
 use crate::pure::process::killed::KilledBy;
 use crate::pure::text::visible;
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
 use crate::session::{Listing, Ticket};
 use crate::sys::errno::errno_text;
-use crate::sys::proc_view::{self, View};
 use crate::sys::signals::Came;
 use crate::sys::stdio::tell_people;
+use crate::sys::tree::Orphans;
+use crate::sys::{pidfd, poll};
 
 impl<F: Families> Engine<F> {
     /// Begins the end. Once begun, only a signal changes it: it means SIGKILL now.
@@ -52,9 +54,10 @@ impl<F: Families> Engine<F> {
             unsent: 0,
         });
         cx.deadlines.set(Owner::Closing, Some(until_ns));
-        self.refuse_line_at_end();
+        self.refuse_kept_at_end();
         self.end_everything(SIGTERM, SHUTDOWN_GRACE_MS);
         self.end_leftovers(SIGTERM);
+        self.signal_orphans(SIGTERM);
     }
 
     /// execd is ending already: a signal means SIGKILL now, and that no reader is waited for
@@ -81,6 +84,7 @@ impl<F: Families> Engine<F> {
             closing.hurried = true;
             self.cx.debug(format_args!("closing: hurried"));
             self.end_everything(SIGKILL, 0);
+            self.signal_orphans(SIGKILL);
         }
     }
 
@@ -133,7 +137,7 @@ impl<F: Families> Engine<F> {
         self.answer_events();
         // Sessions that ended meanwhile may have left members too.
         self.end_leftovers(if hurried { SIGKILL } else { SIGTERM });
-        let over = self.sessions_are_over();
+        let over = self.sessions_are_over() && !self.signal_orphans(0);
         let (now_ns, rest_ms) = (self.cx.now_ns, self.last_flush_ms());
         let closing = self.cx.closing.as_mut()?;
         if closing.phase == Phase::Ending && (over || now_ns >= closing.until_ns) {
@@ -163,10 +167,8 @@ impl<F: Families> Engine<F> {
                 let status = closing.status();
                 let status = if status == 0 { self.status_of_lines() } else { status };
                 self.reap_the_last();
-                // Whom execd could not see in time the guard looks for.
-                if proc_view::view() == View::Whole || self.members_are_gone() {
-                    self.cx.keeper.goodbye();
-                }
+                self.kill_orphans();
+                self.cx.keeper.goodbye();
                 return Some(status);
             }
         }
@@ -223,10 +225,32 @@ impl<F: Families> Engine<F> {
         over && self.sessions.outlived.over.is_empty()
     }
 
-    /// Whether all sessions were ended that were to be.
-    fn members_are_gone(&self) -> bool {
-        let mut endings = self.sessions.iter().filter_map(|one| one.core.ending.as_ref());
-        endings.all(Ending::all_gone)
+    /// With `--kill-detached` the processes end with execd that have left their sessions and whose
+    /// parents have ended: sends them a signal. Whether there are any.
+    fn signal_orphans(&self, signal: i32) -> bool {
+        let cx = &self.cx;
+        if !cx.config.kill_detached {
+            return false;
+        }
+        let leads = |pid: i32| cx.leaders.contains_key(&pid) || cx.keeper.helpers().contains(&pid);
+        let orphans = Orphans::read(leads);
+        let pids: Vec<i32> = orphans.strangers(|_| false).collect();
+        for pid in &pids {
+            // A child of ours that was not reaped: nobody else has its number.
+            let _ = pidfd::by_number(*pid, signal);
+        }
+        !pids.is_empty()
+    }
+
+    /// Kills what is left of them. Their own children come to execd as they end.
+    fn kill_orphans(&mut self) {
+        for _ in 0..ORPHAN_LOOKS {
+            if !self.signal_orphans(SIGKILL) {
+                break;
+            }
+            poll::pause(ORPHAN_PAUSE_MS);
+            self.reap_the_last();
+        }
     }
 
     /// Orphans that ended a moment ago are zombies of ours, until they would be somebody else's.
@@ -246,7 +270,7 @@ impl<F: Families> Engine<F> {
         if !self.cx.clients.stdin.input_ended {
             return false;
         }
-        self.make_way_for_the_line();
+        self.make_way_for_starts();
         if let Some(until_ns) = self.unheard_ns() {
             self.cx.deadlines.set(Owner::Closing, Some(until_ns));
         }
@@ -257,14 +281,14 @@ impl<F: Families> Engine<F> {
     /// them from being answered: that reader has as long as the last flush.
     fn only_the_reader_is_missing(&mut self) -> bool {
         let stdin = &self.cx.clients.stdin;
-        // Those in line are not held back themselves.
+        // Those that are kept are not held back themselves.
         let waiting = stdin.waiting();
         let held_back = || stdin.in_flight.values().filter(|ticket| self.is_held_back(**ticket));
         let stuck = stdin.input_ended
             && stdin.crowded
             && waiting > 0
             && held_back().count() == waiting
-            && (stdin.in_line == 0 || self.line_stands());
+            && (stdin.kept == 0 || self.starts_stand_still());
         let unsent = if stuck { stdin.outbox.len() + stdin.untaken() } else { 0 };
         let now_ns = self.cx.now_ns;
         let since_ns = match self.stuck_since {
@@ -285,7 +309,7 @@ impl<F: Families> Engine<F> {
         self.cx.front.is_none()
             && stdin.input_ended
             && !stdin.lines.has_complete_line()
-            && ((stdin.in_flight.is_empty() && stdin.in_line == 0) || stdin.leaves_at_end)
+            && ((stdin.in_flight.is_empty() && stdin.kept == 0) || stdin.leaves_at_end)
             && (self.unheard_ns().is_none() || stdin.leaves_at_end)
             && self.cx.queues.touched.is_empty()
             && !(self.cx.config.on_eof == OnEof::Wait && self.has_live_session())

@@ -4,9 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::rc::Rc;
 
 use super::Families;
 use crate::config::Config;
@@ -20,10 +18,10 @@ use crate::engine::watch::Watch;
 use crate::engine::{Counters, Owner, Pending};
 use crate::limits::{LOG_ACK_WAIT_MS, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::process::killed::KilledBy;
+use crate::pure::process::starts::Starts;
 use crate::pure::time::deadlines::Deadlines;
-use crate::pure::time::slots::Slots;
 use crate::session::census::{Lookout, descendants};
-use crate::session::doing::{Seen, Sight};
+use crate::session::doing::{NextLook, Seen, Sight};
 use crate::session::members::Members;
 use crate::session::ports::Listeners;
 use crate::session::report::NamedProcess;
@@ -116,6 +114,8 @@ pub struct Cx<F: Families> {
     pub lookout: RefCell<Lookout>,
     /// Leaders that are not reaped yet, by pid.
     pub leaders: BTreeMap<i32, SessionId>,
+    /// When sessions began: by that an orphan counts for one of them.
+    pub starts: Starts,
     /// What the turn knows of TCP listeners.
     pub ports: Listeners,
     /// Bytes that texts were made of since a judgement last counted them.
@@ -125,8 +125,6 @@ pub struct Cx<F: Families> {
     /// Since when what was seen may be told by the answer that is given now, because the time of
     /// its wait is over.
     pub answers_since_ns: Option<u64>,
-    /// The looks before answers that are due at one time.
-    pub slots: Slots,
     /// What families remember.
     pub books: F::Books,
     /// The end of execd, once it has begun.
@@ -276,17 +274,15 @@ impl<F: Families> Cx<F> {
         found
     }
 
-    /// The holders by their pids and commands.
+    /// The holders by their pids and names.
     pub fn named_holders(&self, core: &Session) -> Vec<NamedProcess> {
-        self.named(&self.holders(core))
+        self.holders(core).iter().map(NamedProcess::of).collect()
     }
 
-    /// Processes by their pids and commands.
-    pub fn named(&self, processes: &[ProcStat]) -> Vec<NamedProcess> {
-        let pids: Vec<i32> = processes.iter().map(|one| one.pid).collect();
-        let commands = self.lookout.borrow().looks.borrow_mut().commands(&pids);
-        let named = |(pid, command)| NamedProcess { pid, command, reason: None };
-        pids.into_iter().zip(commands).map(named).collect()
+    /// The session that an orphan counts for, which has left it by setsid and a second fork.
+    pub fn session_of_orphan(&self, orphan: &ProcStat) -> Option<SessionId> {
+        let is_helper = self.keeper.helpers().contains(&orphan.pid);
+        (!is_helper).then(|| self.starts.last_before(orphan.start_ticks)).flatten()
     }
 
     /// The members of a session that live, for people: none where it cannot be told.
@@ -301,11 +297,10 @@ impl<F: Families> Cx<F> {
         found
     }
 
-    /// Who has left a session by setsid: what descends from a member, or from an orphan that came
-    /// to us with the session's marks in its environment.
+    /// Who has left a session by setsid: what descends from a member, or from an orphan that counts
+    /// for the session.
     fn detached_from(&self, core: &Session) -> Vec<ProcStat> {
         let mut lookout = self.lookout.borrow_mut();
-        let looks = Rc::clone(&lookout.looks);
         let Ok(census) = lookout.at_once() else { return Vec::new() };
         let whose = self.members_of(core);
         let sid = whose.members_sid();
@@ -316,9 +311,8 @@ impl<F: Families> Cx<F> {
         let others = census.others(|sid| self.leaders.contains_key(&sid));
         let others: Vec<ProcStat> =
             others.iter().copied().filter(|one| !members.contains(&one.pid)).collect();
-        let orphans = others.iter().copied().filter(|one| one.ppid == host::pid());
-        let marked = looks.borrow_mut().owners(&orphans.collect::<Vec<_>>());
-        descendants(&others, members, |one| marked.get(&one.pid) == Some(&Some(core.id)))
+        let counts = |one: &ProcStat| self.session_of_orphan(one) == Some(core.id);
+        descendants(&others, members, |one| one.ppid == host::pid() && counts(one))
     }
 
     /// What a session is doing now; at the end of a wait's time, what it was doing just before.
@@ -329,10 +323,17 @@ impl<F: Families> Cx<F> {
         core.doing(since_ns, &mut Sight { now_ns: self.now_ns, lookout, leaders })
     }
 
-    /// Takes the look at a session's processes that is due. Gives descriptors to watch.
-    pub fn step_quiet(&self, core: &mut Session) -> Vec<RawFd> {
+    /// Takes the look that a list still needs of a session, where it is due.
+    pub fn look_for_list(&mut self, core: &mut Session, since_ns: u64) -> NextLook {
         let lookout = &mut self.lookout.borrow_mut();
-        core.step_quiet(&mut Sight { now_ns: self.now_ns, lookout, leaders: &self.leaders })
+        let sight = &mut Sight { now_ns: self.now_ns, lookout, leaders: &self.leaders };
+        core.look_for_list(since_ns, sight)
+    }
+
+    /// Takes the look at a session's processes that is due.
+    pub fn step_quiet(&self, core: &mut Session) {
+        let lookout = &mut self.lookout.borrow_mut();
+        core.step_quiet(&mut Sight { now_ns: self.now_ns, lookout, leaders: &self.leaders });
     }
 
     /// The working directory that a command of this workdir has (or would have).

@@ -81,8 +81,9 @@ impl KeeperLink {
         self.guard_is_gone = true;
     }
 
-    /// A child of execd was reaped: it may have been the guard.
+    /// A child of execd was reaped: it may have been the guard, or one that tidied up.
     pub fn note_reaped(&mut self, pid: i32) {
+        self.others.remove(&pid);
         if let Some(guard) = self.guard.as_mut().filter(|guard| guard.pid == Some(pid)) {
             guard.pid = None;
             self.guard_is_gone = true;

@@ -110,6 +110,17 @@ impl KeeperLink {
         }
     }
 
+    /// A helper was started that tidies up and ends by itself.
+    pub fn note_other(&mut self, pid: i32) {
+        self.others.insert(pid);
+    }
+
+    /// The helpers that are children of execd: they are nobody's orphans.
+    pub fn helpers(&self) -> Vec<i32> {
+        let guard = self.guard.as_ref().and_then(|guard| guard.pid);
+        self.pid().into_iter().chain(guard).chain(self.others.iter().copied()).collect()
+    }
+
     /// The log writer is gone: its pipes are closed (which takes them out of the poll), what
     /// waited is given up. Gives when it may be started again.
     pub fn lost(&mut self, now_ns: u64) -> u64 {

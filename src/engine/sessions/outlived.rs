@@ -8,7 +8,7 @@ use crate::limits::NAMED_PROCESSES;
 use crate::session::SessionId;
 use crate::session::members::Number;
 use crate::session::report::NamedProcess;
-use crate::sys::proc::ProcStat;
+use crate::sys::proc_view;
 
 impl<F: Families> Sessions<F> {
     /// Step, after the replies: looks whether members of sessions that are over run on, and
@@ -50,7 +50,7 @@ impl<F: Families> Sessions<F> {
                 // A wait may be for the end of all members.
                 cx.touch(core);
             }
-            if core.number == Number::Free && !core.ways.whole {
+            if core.number == Number::Free {
                 cx.keeper.guard_remove(core.facts.pid, *id);
             }
             core.number == Number::Inherited
@@ -62,13 +62,12 @@ impl<F: Families> Sessions<F> {
     pub fn left_members(&mut self, cx: &mut Cx<F>) -> Vec<(SessionId, NamedProcess)> {
         self.outlived.recheck = !self.outlived.left.is_empty();
         self.look_after_members(cx);
-        let mut left: Vec<(SessionId, ProcStat)> = Vec::new();
+        let mut left: Vec<(SessionId, NamedProcess)> = Vec::new();
         for one in self.outlived.left.values() {
             let members = cx.living(&one.members).into_iter().take(NAMED_PROCESSES);
-            left.extend(members.map(|member| (one.id, member)));
+            left.extend(members.map(|member| (one.id, NamedProcess::of(&member))));
         }
-        let processes: Vec<ProcStat> = left.iter().map(|one| one.1).collect();
-        left.into_iter().map(|one| one.0).zip(cx.named(&processes)).collect()
+        left
     }
 
     /// The members that outlived a session are to be ended under its old id: what is known of
@@ -77,7 +76,8 @@ impl<F: Families> Sessions<F> {
         self.look_after_members(cx);
         // Who has ended and is not reaped yet has the number still.
         let lives = |left: &Leftover<F>| {
-            !left.members.spares_detached() || !cx.living(&left.members).is_empty()
+            let unknown = left.members.takes_detached || !proc_view::tells();
+            unknown || !cx.living(&left.members).is_empty()
         };
         if !self.outlived.left.get(&id).is_some_and(lives) {
             return false;

@@ -21,7 +21,7 @@ pub fn add(launch: &mut LaunchSpec, prompt: String) -> Result<Option<MemoryFile>
         launch.arguments.push(prompt.into());
         return Ok(None);
     }
-    if let Some(why) = proc_view::view().why().filter(|_| !proc_view::tells()) {
+    if let Some(why) = proc_view::lack() {
         let message = format!(
             "the prompt has {} bytes, which pi is handed through /proc, but {why}; one of \
              {AGENT_PROMPT_ARG_BYTES} bytes at most needs none",

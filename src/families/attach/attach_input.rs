@@ -1,14 +1,15 @@
 //! attach_input: what a person types goes straight to a session (attach.md). Nothing of that is
-//! looked at or kept, but for a secret, which is kept for a while to mask it.
+//! looked at or kept.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::engine::contract::{Answer, Call, session_id};
-use crate::engine::input::{self, Secrecy};
+use crate::engine::input;
 use crate::families::{Engine, Method};
 use crate::limits::STDIN_BACKLOG_BYTES;
+use crate::session::SessionId;
 use crate::wire::{self, Int, Kind, Reason, RpcError};
 
 pub(crate) const METHOD: Method = Method {
@@ -39,6 +40,13 @@ wire::params! {
     }
 }
 
+#[derive(Serialize)]
+struct Taken {
+    session_id: SessionId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
 fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
     let params: Params = wire::read_params(raw)?;
     let bytes = STANDARD.decode(&params.data_b64).map_err(|fault| {
@@ -52,7 +60,10 @@ fn read(raw: &str) -> Result<(Params, Vec<u8>), RpcError> {
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, bytes) = read(call.params)?;
     let id = session_id(params.session_id);
-    let secrecy = Secrecy::of(params.secret, engine.cx.now_ns);
+    engine.sessions.use_session(id)?;
+    if params.secret && engine.keep_secret(call, METHOD.name, id)? {
+        return Ok(Answer::Waits);
+    }
     let core = &mut engine.sessions.use_session(id)?.core;
     let tty = core.facts.tty;
     if tty && params.eof {
@@ -74,15 +85,15 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         );
         return Err(RpcError::failed(Reason::StdinBacklogFull, message));
     }
-    input::may_hide(core, &bytes, secrecy)?;
+    let note = input::secret_note(core, params.secret);
     if let Some(chars) = core.canonical_mode() {
         // What write_stdin knows of the open line goes on from here.
         core.input.line = core.input.line.after(&bytes, &chars).unwrap_or_default();
     }
-    input::push(core, &bytes, secrecy);
+    input::push(core, &bytes);
     if params.eof {
         core.input.close_after();
     }
     engine.feed_now(id);
-    Ok(Answer::of(&json!({ "session_id": id })))
+    Ok(Answer::of(&Taken { session_id: id, note }))
 }

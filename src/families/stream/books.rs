@@ -103,17 +103,16 @@ pub(super) fn is_finished(id: SessionId, cx: &mut Cx) -> bool {
     cx.books.stream.has(id)
 }
 
-/// The rows of list_processes: running first, then what has ended, newest first.
-pub(super) fn rows(engine: &mut Engine) -> Vec<Row> {
+/// The rows of list_processes: running first, then what has ended, newest first. Looks since
+/// `since_ns` tell the states.
+pub(super) fn rows(engine: &mut Engine, since_ns: u64) -> Vec<Row> {
     expire(&mut engine.cx);
     let Engine { sessions, cx, .. } = engine;
-    sessions.listed_mut().for_each(|core| _ = cx.doing(core));
-    cx.note_all_listening(sessions);
     let known = |one: &&Entry| one.family.stream().is_some() || one.core.listing == Listing::Listed;
     let live = sessions.iter().filter(known).filter(|one| !cx.books.stream.has(one.core.id));
     let live: Vec<&Entry> = live.collect();
     let mut rows: Vec<Row> =
-        live.into_iter().map(|one| row(one.family.stream(), &one.core, cx)).collect();
+        live.into_iter().map(|one| row(one.family.stream(), &one.core, since_ns, cx)).collect();
     rows.extend(cx.books.stream.finished.values().map(|finished| finished.row.clone()));
     rows.sort_by_key(|row| {
         let newest = u64::MAX - row.ended_ns.unwrap_or(0);
@@ -129,7 +128,7 @@ pub(super) fn forgotten(cx: &Cx) -> Option<Forgotten> {
     (forgotten > 0).then_some(Forgotten { forgotten, kept_max, kept_ms })
 }
 
-fn row(own: Option<&Stream>, core: &Session, cx: &mut Cx) -> Row {
+fn row(own: Option<&Stream>, core: &Session, since_ns: u64, cx: &mut Cx) -> Row {
     let over = core.is_over(cx.now_ns);
     let (exit_code, signal) = status_fields(core.status().filter(|_| over));
     let timed_out = own.is_some_and(|own| own.timed_out);
@@ -150,8 +149,8 @@ fn row(own: Option<&Stream>, core: &Session, cx: &mut Cx) -> Row {
         ended_at: over.then(|| format_utc_ms(wall(duration_ms))),
         duration_ms,
         output_bytes: core.output_bytes_total(),
-        doing: (!over).then(|| StateReportCamel::from(&core.seen(cx.now_ns))),
-        listening: core.listened_since(cx.now_ns).filter(|_| !over).unwrap_or_default().to_vec(),
+        doing: (!over).then(|| StateReportCamel::from(&core.seen_for_list(since_ns, cx.now_ns))),
+        listening: core.listened_since(since_ns).filter(|_| !over).unwrap_or_default().to_vec(),
         stdin_mode: stdin_mode(core.facts.tty, core.input.is_null()),
         stdin_open: !over && !core.input.is_closed() && !core.input.is_broken(),
         log_path: cx.log_path(core.id),
@@ -225,7 +224,7 @@ pub(super) fn remember(own: Option<&Stream>, core: &Session, family: &'static st
     if cx.books.stream.has(core.id) || core.finished_ns.is_none() || !core.announced {
         return;
     }
-    let row = row(own, core, cx);
+    let row = row(own, core, cx.now_ns, cx);
     let kept = cx.config.logs.off.then(|| core.tail.last(usize::MAX));
     let report = final_report(own, core, cx);
     let mut finished = Finished::new(row, report, kept);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{books, live_session};
 use crate::engine::contract::{Answer, Call, session_id};
-use crate::engine::input::{self, Secrecy, accept};
+use crate::engine::input::{self, accept};
 use crate::families::Engine;
 use crate::pure::json::fields::Fields;
 use crate::session::SessionId;
@@ -29,6 +29,8 @@ struct Taken {
     written: usize,
     queued: usize,
     eof: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// Whether this form is meant: the params name a sessionId, and nothing that only the other form
@@ -78,19 +80,22 @@ pub(crate) fn check(raw: &str) -> Result<(), RpcError> {
 
 pub(crate) fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let (params, mut bytes) = read(call.params)?;
-    let secrecy = Secrecy::of(params.secret, engine.cx.now_ns);
     let id = session_id(params.session_id);
     if books::is_finished(id, &mut engine.cx) {
         return Err(exited(id));
     }
-    let core = &mut live_session(engine, id)?.core;
     // Background children may go on, but what was to read it is gone.
-    if core.status().is_some() {
+    if live_session(engine, id)?.core.status().is_some() {
         return Err(exited(id));
     }
+    if params.secret && engine.keep_secret(call, "write_stdin", id)? {
+        return Ok(Answer::Waits);
+    }
+    let core = &mut live_session(engine, id)?.core;
     let written = bytes.len();
+    let note = input::secret_note(core, params.secret);
     if !core.input.is_broken() {
-        accept(core, &mut bytes, params.eof, secrecy)?;
+        accept(core, &mut bytes, params.eof)?;
         engine.feed_now(id);
     }
     let core = &live_session(engine, id)?.core;
@@ -99,7 +104,7 @@ pub(crate) fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcEr
         return Err(RpcError::failed(Reason::StdinClosed, message));
     }
     let queued = core.input.backlog_bytes();
-    Ok(Answer::of(&Taken { written, queued, eof: params.eof }))
+    Ok(Answer::of(&Taken { written, queued, eof: params.eof, note }))
 }
 
 fn exited(id: SessionId) -> RpcError {

@@ -34,7 +34,8 @@ struct List {
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Params {} = wire::read_params(call.params)?;
-    let processes = books::rows(engine);
+    let Some(since_ns) = engine.look_for_list(call, METHOD.name) else { return Ok(Answer::Waits) };
+    let processes = books::rows(engine, since_ns);
     let ended = processes.iter().filter(|row| row.ended_ns.is_some());
     let ended: Vec<SessionId> = ended.map(|row| row.session_id).collect();
     engine.cx.answer_tells(call, &ended, false);

@@ -230,12 +230,13 @@ impl Family for Stream {
         let dropped = live.map_or(0, |live| live.chunks.dropped_total);
         report.dropped_bytes = (dropped > 0).then_some(dropped);
         report.wait = wait_report::report(&wait, why, core).map(WaitReportCamel::from);
-        // A port that somebody else holds is not to be had by input.
+        // Where nobody waits for input, none helps.
         let stuck = report.wait.as_ref().filter(|wait| wait.state.is_some());
         let stuck = stuck.and_then(|wait| Some((wait.why.as_deref()?, wait.state)));
         if let Some((why, state)) = stuck.filter(|_| !over && why == Why::Impossible) {
             report.note = Some(asked::what_to_do(core, why, state));
         }
+        report.note = report.note.or_else(|| wait.held_port_note());
         cx.clients.reply(&pending, &report);
         Answered { output: false, end }
     }

@@ -121,17 +121,8 @@ struct List {
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
-    look_at_all(engine);
-    // A state of waiting needs two looks: who has begun to wait is looked at again, once.
-    let unsure = engine.sessions.listed().find(|core| core.wants_second_look());
-    if let Some(id) = unsure.map(|core| core.id)
-        && call.after.is_none()
-        && call.id.is_some()
-        && engine.cx.closing.is_none()
-    {
-        return Ok(engine.defer_to_second_look(call, METHOD.name, id));
-    }
-    let sessions = rows(engine);
+    let Some(since_ns) = engine.look_for_list(call, METHOD.name) else { return Ok(Answer::Waits) };
+    let sessions = rows(engine, since_ns);
     let left = engine.sessions.left_members(&mut engine.cx);
     let left = left.into_iter().map(|(session_id, one)| LeftRow {
         session_id,
@@ -157,26 +148,14 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     Ok(answer)
 }
 
-/// Looks at what the sessions are doing, as many as a turn has time for; of the others the list
-/// says that they run.
-fn look_at_all(engine: &mut Engine) {
-    for core in engine.sessions.listed_mut() {
-        engine.cx.doing(core);
-    }
-}
-
-/// The rows of the list.
-fn rows(engine: &mut Engine) -> Vec<Row> {
-    engine.cx.note_all_listening(&mut engine.sessions);
+/// The rows of the list, by looks since then.
+fn rows(engine: &Engine, since_ns: u64) -> Vec<Row> {
     let (cx, sessions) = (&engine.cx, &engine.sessions);
     let nobody = sessions.listed().all(|core| core.ways.own_cap);
     let mut away = if nobody { BTreeMap::new() } else { sessions.detached(cx) };
-    away.values_mut().for_each(|some| some.truncate(NAMED_PROCESSES));
-    // All of them are named by one look.
-    let away_all: Vec<ProcStat> = away.values().flatten().copied().collect();
-    let mut named = cx.named(&away_all).into_iter();
-    let away = away.into_iter().map(|(id, some)| (id, named.by_ref().take(some.len()).collect()));
-    let mut away: BTreeMap<SessionId, Vec<NamedProcess>> = away.into_iter().collect();
+    let named = |some: Vec<ProcStat>| -> Vec<NamedProcess> {
+        some.iter().take(NAMED_PROCESSES).map(NamedProcess::of).collect()
+    };
     let mut row = |core: &Session| {
         let running = !core.life.finished();
         let log = cx.log_status(core);
@@ -203,9 +182,9 @@ fn rows(engine: &mut Engine) -> Vec<Row> {
             wake_armed: core.wake.is_some(),
             window: core.facts.window.clone(),
             shell_exited: core.life.shell_gone().then_some(true),
-            listening: core.listened_since(cx.now_ns).unwrap_or_default().to_vec(),
-            doing: running.then(|| StateReport::from(&core.seen(cx.now_ns))),
-            detached: away.remove(&core.id).unwrap_or_default(),
+            listening: core.listened_since(since_ns).unwrap_or_default().to_vec(),
+            doing: running.then(|| StateReport::from(&core.seen_for_list(since_ns, cx.now_ns))),
+            detached: away.remove(&core.id).map(named).unwrap_or_default(),
         }
     };
     sessions.listed().map(&mut row).collect()

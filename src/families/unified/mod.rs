@@ -210,7 +210,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
     let text = take_text(core, wait, takes, log.in_footer(exited).as_deref(), cx);
     let doing = (!exited).then(|| StateReport::from(&cx.doing(core)));
     let note = stuck(core, wait, why).or_else(|| note(core, exited, cx));
-    let note = joined([note, wait.note.clone(), None]);
+    let note = joined([note, wait.note.clone(), wait.held_port_note()]);
     let warning = joined([wait.warning.clone(), log.warning(), None]);
     let (exit_code, signal) = status_fields(core.status().filter(|_| exited));
     let lost = std::mem::take(&mut core.input_lost).then(|| STDIN_LOST.to_owned());

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::{Unified, clamp_note, ended, resize_session, tool_time_utc};
 use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
-use crate::engine::input::{self, Secrecy, accept};
+use crate::engine::input::{self, accept};
 use crate::families::stream::{job_input, model as job_model};
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
@@ -196,6 +196,21 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     })
 }
 
+/// The answer of a session that has ended, where it is remembered.
+fn answer_of_ended(
+    engine: &mut Engine,
+    call: &Call<'_>,
+    params: &Params,
+    writes: bool,
+) -> Option<Answer> {
+    let id = session_id(params.session_id);
+    let mut report = ended::find(engine, call, id)?.exec_report(writes, engine);
+    report.events = engine.cx.answer_tells(call, &[id], params.events);
+    let compact = super::is_compact(params.header.as_deref());
+    report.write_header(super::header_style(compact, &engine.cx));
+    Some(Answer::of(&report))
+}
+
 fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params: Params = wire::read_params(call.params)?;
     let mut bytes = input_bytes(&params)?;
@@ -211,16 +226,16 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         conditions::answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
     let now_ns = engine.cx.now_ns;
     let id = session_id(params.session_id);
-    if let Some(ended) = ended::find(engine, call, id) {
-        let mut report = ended.exec_report(writes, engine);
-        report.events = engine.cx.answer_tells(call, &[id], params.events);
-        let compact = super::is_compact(params.header.as_deref());
-        report.write_header(super::header_style(compact, &engine.cx));
-        return Ok(Answer::of(&report));
+    if let Some(answer) = answer_of_ended(engine, call, &params, writes) {
+        return Ok(answer);
     }
-    let core = &ended::reach(engine, id)?.core;
-    let mut failure = None;
+    ended::reach(engine, id)?;
+    if params.secret && engine.keep_secret(call, METHOD.name, id)? {
+        return Ok(Answer::Waits);
+    }
+    let (mut failure, mut secret_note) = (None, None);
     if let Some(size) = size {
+        let core = &ended::reach(engine, id)?.core;
         if core.output.fd().is_some() || !core.facts.tty {
             resize_session::resize(engine, call, id, size)?;
         } else {
@@ -237,10 +252,10 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             bytes.clear();
         } else {
             let echo = if asked.is_some() { core.echo() } else { Echo::Nothing };
-            let secrecy = Secrecy::of(params.secret, now_ns);
-            accept(core, &mut bytes, params.eof, secrecy)?;
+            secret_note = input::secret_note(core, params.secret);
+            accept(core, &mut bytes, params.eof)?;
             if let Some(asked) = &mut asked {
-                asked.sent(&secrecy.echoed(&bytes), echo, core.prompt());
+                asked.sent(&bytes, echo);
             }
         }
     }
@@ -262,7 +277,7 @@ fn carry_out(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         progress: params.stream.then(Progress::default),
         saw_leader,
         failure,
-        note,
+        note: super::joined([note, secret_note, None]),
         drains: false,
         asked,
         answers_impossible,

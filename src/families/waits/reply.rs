@@ -54,7 +54,7 @@ fn word(one: One) -> &'static str {
 fn doing(core: &mut Session, wait: &Wait, cx: &mut Cx) -> Seen {
     let now = cx.doing(core);
     let stuck = wait.outcome.as_ref().and_then(|outcome| outcome.seen.clone());
-    stuck.filter(|_| now.state == State::Running).unwrap_or(now)
+    stuck.filter(|_| matches!(now.state, None | Some(State::Running))).unwrap_or(now)
 }
 
 /// Makes the row of a session whose group is over.
@@ -97,7 +97,7 @@ pub fn row(
         name: core.facts.name.clone(),
         command: command_for_lists(&core.facts.command, LISTED_COMMAND_BYTES),
         family: state.name(),
-        state: doing.as_ref().map_or("exited", |doing| doing.state),
+        state: doing.as_ref().map_or(Some("exited"), |doing| doing.state),
         full_screen: doing.as_ref().and_then(|doing| doing.full_screen),
         state_line: doing.as_ref().and_then(|doing| doing.line.clone()),
         state_detail: doing.and_then(|doing| doing.state_detail),
@@ -108,7 +108,7 @@ pub fn row(
         signal,
         killed_by: if exited { core.killed_by() } else { None },
         failure_message: trouble.failure_message,
-        note: unified::note(core, core.life.finished(), cx),
+        note: unified::note(core, core.life.finished(), cx).or_else(|| wait.held_port_note()),
         log_from: log.from(),
         log_path: log.path,
         log_complete: trouble.log_complete,
@@ -180,8 +180,8 @@ fn text(wait: &WaitReport, sessions: &[Row], events: &[Event], compact: bool) ->
                 let _ = write!(text, "\n{name}: {}", one_line(&value));
             }
         };
-        let state = row.state_line.as_deref().unwrap_or(row.state);
-        line("state", Some(state).filter(|state| *state != row.outcome).map(str::to_owned));
+        let state = row.state_line.as_deref().or(row.state);
+        line("state", state.filter(|state| *state != row.outcome).map(str::to_owned));
         line("listening", listening::line(&row.listening));
         line("exit_code", row.exit_code.map(|code| code.to_string()));
         line("signal", row.signal.clone());

@@ -17,7 +17,8 @@ pub struct Row {
     pub name: Option<String>,
     pub command: String,
     pub family: &'static str,
-    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_detail: Option<StateDetail>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,6 +78,6 @@ impl Row {
     /// The row of a session that was over when the call came.
     pub fn over() -> Self {
         let (exited, tells_end) = (true, true);
-        Self { exited, tells_end, state: "exited", outcome: "exited", ..Self::default() }
+        Self { exited, tells_end, state: Some("exited"), outcome: "exited", ..Self::default() }
     }
 }

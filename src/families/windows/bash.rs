@@ -133,7 +133,6 @@ fn window_of(
     has_socket: bool,
 ) -> WindowSpec {
     let (template, chars) = (context.name_template(), context.name_chars());
-    let starts_apart = params.background && !params.has_tty(context);
     WindowSpec {
         name: window_name(shown, params.name.as_deref(), template, chars),
         client: call.client,
@@ -150,7 +149,6 @@ fn window_of(
         poll: context.poll(params.poll_interval, params.poll_lines),
         tool: context.tool(),
         actions: context.actions(),
-        asks: starts_apart.then(|| context.asks(&params.command)).flatten(),
         // Without a socket nobody can attach.
         attach: if has_socket { context.attach() } else { String::new() },
     }

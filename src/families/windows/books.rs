@@ -170,11 +170,10 @@ fn seen_finished<'a>(
 }
 
 /// The background windows whose scope fits, those that run first.
-pub(super) fn list(engine: &mut Engine, fits: &dyn Fn(&Scope) -> bool) -> Seen {
-    engine.sessions.listed_mut().for_each(|core| _ = engine.cx.doing(core));
-    let engine = &*engine;
+pub(super) fn list(engine: &Engine, since_ns: u64, fits: &dyn Fn(&Scope) -> bool) -> Seen {
     let live = seen_live(engine, fits);
-    let mut rows: Vec<WindowRow> = live.map(|(own, core)| own.row(core, &engine.cx)).collect();
+    let mut rows: Vec<WindowRow> =
+        live.map(|(own, core)| own.row(core, since_ns, &engine.cx)).collect();
     let finished = engine.cx.books.windows.values();
     let finished = finished.filter(|one| one.listed && fits(&one.scope));
     rows.extend(finished.map(|one| one.row.clone()));
@@ -214,7 +213,7 @@ pub(super) fn peek(
         cx.doing(&mut entry.core);
     }
     let (row, mut clean) = if let Some((own, core)) = seen_one(engine, id, fits) {
-        (own.row(core, &engine.cx), own.clean(core.life.finished()))
+        (own.row(core, engine.cx.now_ns, &engine.cx), own.clean(core.life.finished()))
     } else if let Some(one) = seen_finished(engine, id, fits) {
         (one.row.clone(), one.clean.clone())
     } else {
@@ -350,7 +349,8 @@ impl WindowRow {
 }
 
 impl Window {
-    fn row(&self, core: &Session, cx: &Cx) -> WindowRow {
+    fn row(&self, core: &Session, since_ns: u64, cx: &Cx) -> WindowRow {
+        let doing = || StateReportCamel::from(&core.seen_for_list(since_ns, cx.now_ns));
         let ended = core.status();
         let (exit_code, signal) = status_fields(ended);
         let until_ns = core.finished_ns.unwrap_or(cx.now_ns);
@@ -367,7 +367,7 @@ impl Window {
             killed_by: core.killed_by(),
             log_path: cx.log_path(core.id),
             log_from: cx.log_from(core.id),
-            doing: (!core.life.finished()).then(|| StateReportCamel::from(&core.seen(cx.now_ns))),
+            doing: (!core.life.finished()).then(doing),
             id: core.id,
             // Where others go on, the window is not over.
             ended: ended.filter(|_| core.life.finished()),
@@ -381,7 +381,7 @@ impl Window {
         if !(listed || core.has_late_output()) || self.stage != Stage::Told {
             return;
         }
-        let mut row = self.row(core, cx);
+        let mut row = self.row(core, cx.now_ns, cx);
         row.ended = Some(status_of(core));
         let clean = self.clean(true).shortened(FINISHED_WINDOW_BYTES);
         let scope = self.spec.scope.clone();

@@ -197,7 +197,10 @@ impl Family for Window {
                 Outcome::EndedFor(_) => own.stage = Stage::Closed,
             }
             let said = said_of(&wait, why, core);
-            let report = own.report(core, outcome, said, cx);
+            let mut report = own.report(core, outcome, said, cx);
+            if let Some(note) = wait.held_port_note() {
+                report.text = format!("note: {note}\n{}", report.text);
+            }
             let ended = report.exit_code.is_some() || report.signal.is_some();
             cx.tell_own_to(pending.client, core.id, ended);
             cx.clients.reply(&pending, &report);

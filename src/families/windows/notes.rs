@@ -125,11 +125,7 @@ impl Window {
         let held = Held { id: core.id, holders: &holders, log_path: shown_log.as_deref() };
         let ended_ns = core.finished_ns.unwrap_or(cx.now_ns);
         let elapsed_ms = (ended_ns - core.facts.started_ns) / NS_PER_MS;
-        let end = End {
-            status: status_of(core),
-            held: (!finished).then_some(held),
-            wanted_input: finished && self.wanted_input(status_of(core), elapsed_ms),
-        };
+        let end = End { status: status_of(core), held: (!finished).then_some(held) };
         let text = match core.start.failure() {
             Some(why) => start_failure_text(&core.facts.cwd, why),
             None => text::completion(shown(&cut, notice.as_ref()), end),

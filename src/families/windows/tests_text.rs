@@ -163,24 +163,16 @@ fn a_completion_has_the_output_in_a_block_that_it_cannot_end() {
             format!("{done} 1\n\n`````\n```\nx\n  ````\n`````"),
         ),
     ] {
-        let end = End { status, held: None, wanted_input: false };
+        let end = End { status, held: None };
         assert_eq!(completion(plain(output), end), expected);
     }
     assert_eq!(
-        completion(shown("x", Some("[cut]")), End { status: OK, held: None, wanted_input: false }),
+        completion(shown("x", Some("[cut]")), End { status: OK, held: None }),
         format!("{done} 0\n\n```\nx\n```\n\n[cut]")
     );
     let holders = ["sleep (pid 7)".to_owned()];
-    let input = "Its stdin is /dev/null, and it wanted input: run it with tty: true";
     assert_eq!(
-        completion(plain("x"), End { status: OK, held: None, wanted_input: true }),
-        format!("{done} 0\n{input}\n\n```\nx\n```")
-    );
-    assert_eq!(
-        completion(
-            plain("x"),
-            End { status: OK, held: Some(held(&holders, None)), wanted_input: false }
-        ),
+        completion(plain("x"), End { status: OK, held: Some(held(&holders, None)) }),
         format!("{done} 0\nStill running in background window @3: sleep (pid 7)\n\n```\nx\n```")
     );
 }

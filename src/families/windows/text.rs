@@ -12,7 +12,6 @@ const NO_OUTPUT: &str = "(no output)";
 /// What a template of the attach command has in the place of the window's id.
 const ID_IN_TEMPLATE: &str = "@123";
 /// Said of a background command that asked for input and got none.
-const WANTED_INPUT: &str = "Its stdin is /dev/null, and it wanted input: run it with tty: true";
 /// The shortest fence of a block of code.
 const FENCE: &str = "```";
 
@@ -230,8 +229,6 @@ pub struct End<'a> {
     pub status: ExitStatus,
     /// The window in which others go on.
     pub held: Option<Held<'a>>,
-    /// Whether the command has asked its stdin for input, and found none.
-    pub wanted_input: bool,
 }
 
 /// A background command has ended: the summary, its last lines as a block of code, what was cut.
@@ -240,9 +237,6 @@ pub fn completion(shown: Shown<'_>, end: End<'_>) -> String {
     let mut text = format!("Background command finished with exit code {code}");
     if let Some(held) = end.held {
         let _ = write!(text, "\n{}", still_running(held));
-    }
-    if end.wanted_input {
-        let _ = write!(text, "\n{WANTED_INPUT}");
     }
     let output = shown.output.trim_end_matches('\n');
     if !output.is_empty() {

@@ -71,7 +71,10 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let action = params.action.as_str();
     let fits = |window: &Scope| context.sees(window);
     if action == "list" {
-        let seen = books::list(engine, &fits);
+        let Some(since_ns) = engine.look_for_list(call, METHOD.name) else {
+            return Ok(Answer::Waits);
+        };
+        let seen = books::list(engine, since_ns, &fits);
         engine.cx.answer_tells(call, &seen.told_ends(), false);
         return Ok(Answer::of(&seen));
     }

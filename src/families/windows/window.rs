@@ -3,10 +3,8 @@
 //! in `text`.
 
 use crate::families::windows::text::{self, Inspector, Shown, notice};
-use crate::limits::{NS_PER_MS, PEEKERS_MAX, STDIN_ASKED_MS, WINDOW_KEPT_FACTOR};
+use crate::limits::{NS_PER_MS, PEEKERS_MAX, WINDOW_KEPT_FACTOR};
 use crate::pure::buffer::head_tail::TailRing;
-use crate::pure::process::life::ExitStatus;
-use crate::pure::process::stdin_asked::Asks;
 use crate::pure::text::clean::window_text;
 use crate::pure::text::truncate::{CutBy, Truncation, truncate_tail};
 use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len};
@@ -54,9 +52,6 @@ pub struct WindowSpec {
     pub tool: String,
     /// What that tool may do, of what texts name.
     pub actions: Vec<&'static str>,
-    /// When the command's end means that it has asked for input, started in the background with
-    /// none.
-    pub asks: Option<Asks>,
     /// The template of the command that attaches.
     pub attach: String,
 }
@@ -203,16 +198,6 @@ impl Window {
     pub fn start_poll(&mut self, spec: PollSpec, now_ns: u64) {
         let due_ns = now_ns + spec.interval_ms * NS_PER_MS;
         self.poll = Some(Poll { spec, due_ns, shown: String::new() });
-    }
-
-    /// Whether it asked its stdin for input, found none there and ended at once.
-    pub fn wanted_input(&self, status: ExitStatus, lived_ms: u64) -> bool {
-        let asked = match self.spec.asks {
-            Some(Asks::Always) => matches!(status, ExitStatus::Code(_)),
-            Some(Asks::IfDone) => status == ExitStatus::Code(0),
-            None => false,
-        };
-        asked && lived_ms <= STDIN_ASKED_MS
     }
 }
 

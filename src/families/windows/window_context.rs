@@ -13,7 +13,6 @@ use crate::limits::{
     WINDOW_FIELD_BYTES, WINDOW_LINES_MAX, WINDOW_NAME_CHARS, WINDOW_NAME_MAX_CHARS,
     WINDOW_POLL_LINES, WINDOW_POLL_MIN_S, WINDOW_TEXT_MAX_BYTES,
 };
-use crate::pure::process::stdin_asked::{self, Asks};
 use crate::wire::{Int, Kind, Param, RpcError, known_param};
 
 /// The fields of `scope`.
@@ -194,13 +193,6 @@ impl Context {
     /// The command as its shell gets it.
     pub(crate) fn whole(&self, command: &str) -> String {
         with_prefix(self.text("shellCommandPrefix"), command)
-    }
-
-    /// When the end of a command without a terminal means that it has asked stdin for input.
-    pub(crate) fn asks(&self, command: &str) -> Option<Asks> {
-        let shell = self.shell();
-        let is_bash = shell.rsplit('/').next() == Some("bash");
-        is_bash.then(|| stdin_asked::asks(&self.whole(command))).flatten()
     }
 
     pub(crate) fn tty(&self) -> bool {

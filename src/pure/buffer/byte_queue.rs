@@ -5,7 +5,6 @@
 //! all memory is given back when it is drained.
 
 use std::collections::VecDeque;
-use std::hint::black_box;
 
 /// An empty queue keeps this much memory at most: an idle session should cost little.
 const KEPT_WHEN_EMPTY_BYTES: usize = 1024;
@@ -16,14 +15,12 @@ pub struct ByteQueue {
     bytes: VecDeque<u8>,
     /// The memory it grows to by doubling; above, only as much as is needed.
     limit_bytes: usize,
-    /// There is a secret among the bytes: what is taken or dropped is overwritten.
-    secret: bool,
 }
 
 impl ByteQueue {
     /// An empty queue, which takes no memory. Its owner keeps it within `limit_bytes`.
     pub const fn new(limit_bytes: usize) -> Self {
-        Self { bytes: VecDeque::new(), limit_bytes, secret: false }
+        Self { bytes: VecDeque::new(), limit_bytes }
     }
 
     /// Appends bytes.
@@ -36,21 +33,6 @@ impl ByteQueue {
         self.bytes.extend(more);
     }
 
-    /// Appends bytes that must not stay in memory once they are taken.
-    pub fn push_secret(&mut self, more: &[u8]) {
-        self.secret = true;
-        self.push(more);
-    }
-
-    /// Overwrites the first `n` bytes where a secret is in the queue. That they are looked at keeps
-    /// the compiler from leaving the overwriting out.
-    fn wipe(&mut self, n: usize) {
-        if self.secret {
-            self.bytes.iter_mut().take(n).for_each(|byte| *byte = 0);
-            black_box(self.bytes.as_slices());
-        }
-    }
-
     /// The oldest bytes that lie together: all of them, or those up to the ring's end.
     pub fn front(&self) -> &[u8] {
         self.bytes.as_slices().0
@@ -61,7 +43,6 @@ impl ByteQueue {
         if n >= self.bytes.len() {
             self.clear();
         } else {
-            self.wipe(n);
             self.bytes.drain(..n);
         }
     }
@@ -78,8 +59,6 @@ impl ByteQueue {
 
     /// Drops everything, and the memory with it.
     pub fn clear(&mut self) {
-        self.wipe(self.bytes.len());
-        self.secret = false;
         if self.bytes.capacity() > KEPT_WHEN_EMPTY_BYTES {
             self.bytes = VecDeque::new();
         } else {

@@ -9,7 +9,6 @@ const LISTENS: &str = "0A";
 /// Where the columns are that are read.
 const LOCAL: usize = 1;
 const STATE: usize = 3;
-const UID: usize = 7;
 const INODE: usize = 9;
 
 /// What a line of such a file says.
@@ -39,10 +38,7 @@ fn listener(columns: &[&str]) -> Option<Listener> {
     Some(Listener {
         port: u16::from_str_radix(port, 16).ok()?,
         address: address_of(address)?.to_canonical(),
-        // The file does not tell whether a socket takes both.
-        takes_v4: false,
         inode: columns.get(INODE)?.parse().ok()?,
-        uid: columns.get(UID)?.parse().ok()?,
     })
 }
 
@@ -83,13 +79,8 @@ mod tests {
             "   0: 0200007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000  \
                    0 123456 1 0000000000000000 100 0 0 10 0",
         );
-        let expected = Listener {
-            port: 8080,
-            address: IpAddr::from([127, 0, 0, 2]),
-            takes_v4: false,
-            inode: 123_456,
-            uid: 1000,
-        };
+        let expected =
+            Listener { port: 8080, address: IpAddr::from([127, 0, 0, 2]), inode: 123_456 };
         assert_eq!(one, expected);
         let six = |address: &str| {
             listener(&format!(
@@ -100,7 +91,7 @@ mod tests {
         let loopback = six("00000000000000000000000001000000");
         assert_eq!((loopback.address, loopback.port), (Ipv6Addr::LOCALHOST.into(), 5201));
         let any = six("00000000000000000000000000000000");
-        assert_eq!((any.address, any.inode, any.uid), (Ipv6Addr::UNSPECIFIED.into(), 77, 0));
+        assert_eq!((any.address, any.inode), (Ipv6Addr::UNSPECIFIED.into(), 77));
         let mapped = six("0000000000000000FFFF00000100007F");
         assert_eq!(mapped.address, IpAddr::from([127, 0, 0, 1]), "an address of IPv4");
     }

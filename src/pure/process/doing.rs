@@ -55,9 +55,6 @@ pub struct Thread {
     pub line: u64,
     /// The CPU time that the thread has used; known of those that wait for input.
     pub cpu_ns: u64,
-    /// In how long the call ends by itself at the latest. None: it may last for ever, or that
-    /// can't be told.
-    pub ends_in_ns: Option<u64>,
 }
 
 /// A process as a look has found it.
@@ -89,8 +86,8 @@ pub struct Modes {
     pub canonical: bool,
     /// What is typed is shown.
     pub echo: bool,
-    /// A read that gets nothing ends after so long (VTIME without VMIN, termios(3)).
-    pub read_ends_in_ns: Option<u64>,
+    /// A read that gets nothing ends after a time (VTIME without VMIN, termios(3)).
+    pub read_is_timed: bool,
 }
 
 /// What a program waits for.
@@ -150,11 +147,6 @@ pub struct Found {
     pub stopped: bool,
     /// Nothing but input can move the session on.
     pub closed: bool,
-    /// Whose end may change that: who neither waits for input nor for another member.
-    pub busy: Vec<i32>,
-    /// In how long the first call of those ends by itself, a sleep or a wait with a timeout; 0
-    /// where that may be at any moment.
-    pub wakes_in_ns: Option<u64>,
     /// The same for two looks between which nothing has moved.
     pub mark: u64,
 }
@@ -171,15 +163,11 @@ pub fn decide(all: &[Process], modes: Option<Modes>, complete: bool, last_line: 
     let mut counted = all.iter().filter(|one| one.counts).peekable();
     let stopped = counted.peek().is_some() && counted.all(|one| one.stopped);
     let waits = all.iter().any(|one| !one.stopped && one.threads.iter().any(Thread::is_fed));
-    let timed_read_ns = modes.and_then(|modes| modes.read_ends_in_ns).filter(|_| {
-        all.iter().any(|one| !one.stopped && one.threads.iter().any(Thread::reads_terminal))
-    });
-    let blocked = timed_read_ns.is_none() && all.iter().all(Process::is_blocked);
+    let reads = |one: &Process| !one.stopped && one.threads.iter().any(Thread::reads_terminal);
+    let timed = modes.is_some_and(|modes| modes.read_is_timed) && all.iter().any(reads);
+    let blocked = !timed && all.iter().all(Process::is_blocked);
     let closed = complete && waits && waiter.is_some() && blocked;
-    let busy = || all.iter().filter(|one| !one.is_blocked());
-    let wakes_in_ns = busy().filter_map(Process::wakes_in_ns).chain(timed_read_ns).min();
-    let (stopped, busy) = (stopped && !waits, busy().map(|one| one.pid).collect());
-    Found { waiter, stopped, closed, busy, wakes_in_ns, mark: mark(all, modes) }
+    Found { waiter, stopped: stopped && !waits, closed, mark: mark(all, modes) }
 }
 
 fn waiter(all: &[Process], modes: Option<Modes>, last_line: &[u8]) -> Option<Waiter> {
@@ -229,7 +217,7 @@ pub fn asks_for_password(line: &[u8]) -> bool {
 impl Thread {
     /// One in a call of which no more is known.
     pub fn new(tid: i32, call: Call) -> Self {
-        Self { tid, call, on: Vec::new(), line: 0, cpu_ns: 0, ends_in_ns: None }
+        Self { tid, call, on: Vec::new(), line: 0, cpu_ns: 0 }
     }
 
     /// Whether its call waits on input of the client's, perhaps among other things.
@@ -255,13 +243,6 @@ impl Thread {
         }
     }
 
-    /// In how long it goes on by itself; 0 where that may be at any moment, since it waits for
-    /// a processor, for a disk, or for what is not known.
-    fn wakes_in_ns(&self) -> Option<u64> {
-        let lasts = self.is_blocked() || self.call == Call::Poll { timed: false };
-        (!lasts).then_some(self.ends_in_ns.unwrap_or(0))
-    }
-
     fn mark(&self) -> (i32, u64, u64) {
         (self.tid, self.line, self.cpu_ns)
     }
@@ -272,13 +253,6 @@ impl Process {
     pub fn is_blocked(&self) -> bool {
         let all = || !self.threads.is_empty() && self.threads.iter().all(Thread::is_blocked);
         self.stopped || (!self.hidden && !self.timer && all())
-    }
-
-    /// In how long the first of its threads goes on by itself. When a timer of its ends nobody
-    /// knows.
-    fn wakes_in_ns(&self) -> Option<u64> {
-        let timer = self.timer.then_some(0);
-        self.threads.iter().filter_map(Thread::wakes_in_ns).chain(timer).min()
     }
 
     /// The pipes inside the session that its threads wait on.

@@ -5,12 +5,6 @@
 pub const INSTANCE_VARIABLE: &str = "EXECD_INSTANCE";
 /// Names the session.
 pub const SESSION_VARIABLE: &str = "EXECD_SESSION_ID";
-/// Begins the name of the variable by which an execd of an earlier version knows its runs of pi;
-/// the execd that this one runs inside may be of such a version. This execd never sets the
-/// variable: it goes by a limit, which an emptied environment leaves as it is
-/// (src/pure/process/run_mark.rs).
-pub const RUN_VARIABLE: &str = "EXECD_RUN_";
-
 /// Settings that are about one execd alone: its stdin, its socket, its numbers. Its children do not
 /// inherit these variables, for they may start an execd too.
 pub const OWN_SETTINGS: [&str; 7] = [
@@ -25,7 +19,7 @@ pub const OWN_SETTINGS: [&str; 7] = [
 
 /// Whether a variable of this name is a mark, be it that of an execd further out.
 pub fn is_mark(name: &str) -> bool {
-    name == INSTANCE_VARIABLE || name == SESSION_VARIABLE || name.starts_with(RUN_VARIABLE)
+    name == INSTANCE_VARIABLE || name == SESSION_VARIABLE
 }
 
 #[cfg(test)]
@@ -35,11 +29,11 @@ mod tests {
     /// rule: architecture.md, Starting a child: No client sets or unsets the marks by which execd
     ///   knows its processes: −32602
     #[test]
-    fn marks_are_the_three_and_no_setting_of_execd() {
-        for name in ["EXECD_INSTANCE", "EXECD_SESSION_ID", "EXECD_RUN_", "EXECD_RUN_0f"] {
+    fn marks_are_the_two_and_no_setting_of_execd() {
+        for name in ["EXECD_INSTANCE", "EXECD_SESSION_ID"] {
             assert!(is_mark(name), "{name}");
         }
-        for name in ["EXECD_LOG", "EXECD_PI", "EXECD_INSTANCES", "EXECD_RUN", "execd_run_0f"] {
+        for name in ["EXECD_LOG", "EXECD_PI", "EXECD_INSTANCES", "execd_instance"] {
             assert!(!is_mark(name), "{name}");
         }
     }

@@ -8,6 +8,5 @@ pub mod login_shell;
 pub mod lru;
 pub mod marks;
 pub mod mounts;
-pub mod run_mark;
 pub mod signal_names;
-pub mod stdin_asked;
+pub mod starts;

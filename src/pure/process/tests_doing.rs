@@ -5,12 +5,11 @@ use super::*;
 const LINE: Option<Modes> = modes(true, true);
 const HIDDEN: Option<Modes> = modes(true, false);
 const RAW: Option<Modes> = modes(false, false);
-const TIMED: Option<Modes> =
-    Some(Modes { canonical: false, echo: false, read_ends_in_ns: Some(5) });
+const TIMED: Option<Modes> = Some(Modes { canonical: false, echo: false, read_is_timed: true });
 const PIPE: Option<Modes> = None;
 
 const fn modes(canonical: bool, echo: bool) -> Option<Modes> {
-    Some(Modes { canonical, echo, read_ends_in_ns: None })
+    Some(Modes { canonical, echo, read_is_timed: false })
 }
 
 fn thread(call: Call, on: &[On]) -> Thread {
@@ -155,7 +154,6 @@ fn what_keeps_a_session_open() {
     assert_eq!(told(&[behind], LINE), ("running", false), "nobody in front waits");
     let found = decide(&[cat()], PIPE, false, b"");
     assert!(found.waiter.is_some() && !found.closed, "not all of it was seen");
-    assert!(found.busy.is_empty());
     let stopped = Process { stopped: true, ..sleeps("vim") };
     assert_eq!(
         told(&[stopped.clone(), cat()], PIPE),
@@ -164,8 +162,6 @@ fn what_keeps_a_session_open() {
     );
     let found = decide(&[stopped], LINE, true, b"");
     assert!(found.stopped && found.waiter.is_none() && !found.closed);
-    let found = decide(&[waits("bash"), sleeps("sleep")], LINE, true, b"");
-    assert_eq!(found.busy, [1]);
 }
 
 /// rule: waits.md, State: another user's process
@@ -203,26 +199,4 @@ fn two_looks_differ_when_anything_has_moved() {
     let mut worked = cat();
     worked.threads[0].cpu_ns = 10;
     assert_ne!(waiter(&[cat()]), waiter(&[worked]));
-}
-
-/// rule: waits.md, What it costs: when a sleep or a timeout of it has passed
-#[test]
-fn when_a_session_goes_on_by_itself() {
-    let wakes = |all: &[Process]| decide(all, PIPE, true, b"").wakes_in_ns;
-    let timed = |call, ends_in_ns| {
-        process(
-            "x",
-            vec![Thread { ends_in_ns, ..thread(call, &[Other]) }, thread(Call::Member, &[])],
-        )
-    };
-    let poll = Call::Poll { timed: true };
-    assert_eq!(wakes(&[timed(Call::Other, Some(7)), timed(poll, Some(5)), waits("sh")]), Some(5));
-    assert_eq!(wakes(&[timed(poll, None)]), Some(0), "a timeout that can't be read");
-    assert_eq!(wakes(&[sleeps("ld")]), Some(0), "it runs, or waits for a disk");
-    assert_eq!(wakes(&[polls("nc", false, &[Other]), reads("cat", Stdin)]), None);
-    let timer = Process { timer: true, ..reads("timeout", Stdin) };
-    assert_eq!(wakes(&[timer]), Some(0), "its timer may end at any moment");
-    let stopped = Process { stopped: true, ..timed(poll, Some(5)) };
-    assert_eq!(wakes(&[stopped]), None);
-    assert_eq!(decide(&[reads("head", Terminal)], TIMED, true, b"").wakes_in_ns, Some(5));
 }

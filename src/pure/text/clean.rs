@@ -21,13 +21,10 @@ use vte::{Params, Parser, Perform};
 use crate::limits::WINDOW_LEAD_BYTES;
 use crate::pure::buffer::head_tail::Kept;
 use crate::pure::text::clean::screen::Screen;
-use crate::pure::text::eights::{BLOCK_BYTES, among, any, below, equal, from};
 use crate::pure::text::utf8;
 
 /// Cancels a sequence (ECMA-48, 8.3.6).
 const CAN: u8 = 0x18;
-/// Bracketed paste, which line editors switch on while they read (xterm, DECSET).
-const PASTE_MODE: u16 = 2004;
 /// No character of text, and no part of any sequence either.
 const DEL: u8 = 0x7F;
 
@@ -38,8 +35,6 @@ pub struct Cleaner {
     parser: Parser<0>,
     /// Whether the parser is inside a sequence.
     in_sequence: bool,
-    /// Whether bracketed paste is on: a line editor reads.
-    pastes: bool,
     /// The start of a character at the end of what came so far, at most 3 bytes.
     partial: [u8; 4],
     partial_len: usize,
@@ -64,23 +59,12 @@ impl std::fmt::Debug for Cleaner {
 impl Cleaner {
     /// A cleaner at the start of a stream.
     pub fn new() -> Self {
-        Cleaner {
-            parser: Parser::default(),
-            in_sequence: false,
-            pastes: false,
-            partial: [0; 4],
-            partial_len: 0,
-        }
+        Cleaner { parser: Parser::default(), in_sequence: false, partial: [0; 4], partial_len: 0 }
     }
 
     /// Whether nothing is unfinished: neither a sequence nor a character.
     fn is_idle(&self) -> bool {
         !self.in_sequence && self.partial_len == 0
-    }
-
-    /// Whether a line editor reads, which has switched bracketed paste on.
-    fn in_line_editor(&self) -> bool {
-        self.pastes
     }
 
     /// Reads bytes that are not shown, only to know whether what follows begins inside a sequence
@@ -216,8 +200,7 @@ impl Cleaner {
         if !byte.is_ascii() {
             return;
         }
-        let pastes = &mut self.pastes;
-        let mut effects = Effects { screen, pastes, ended: false, executed: false };
+        let mut effects = Effects { screen, ended: false, executed: false };
         self.parser.advance(&mut effects, &[byte]);
         if byte == b'\n' && !effects.executed {
             // A string that nobody ended, in binary data say, must not swallow all that follows:
@@ -278,17 +261,10 @@ pub fn plain_len(bytes: &[u8]) -> usize {
     fn is_special(byte: u8) -> bool {
         (byte < b' ' && byte != b'\n' && byte != b'\t') || byte == 0x7F || byte == 0xC2
     }
-    // The first look, of plain ASCII, takes half the time of the other.
-    let control = |bytes| below(bytes, b' ') & !among(bytes, b'\t', b'\n');
-    let mut clear = 0;
-    for block in bytes.chunks_exact(BLOCK_BYTES) {
-        if any(block, |bytes| control(bytes) | from(bytes, DEL))
-            && any(block, |bytes| control(bytes) | equal(bytes, DEL) | equal(bytes, 0xC2))
-        {
-            break;
-        }
-        clear += BLOCK_BYTES;
-    }
+    // Without a branch in it, a block is looked at many bytes at a time.
+    let has_special = |block: &[u8]| block.iter().fold(false, |any, byte| any | is_special(*byte));
+    let (blocks, _) = bytes.as_chunks::<64>();
+    let clear = 64 * blocks.iter().take_while(|block| !has_special(*block)).count();
     let rest = &bytes[clear..];
     clear + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
 }
@@ -296,7 +272,6 @@ pub fn plain_len(bytes: &[u8]) -> usize {
 /// What sequences do on the screen (ECMA-48, 8.3; the others do nothing).
 struct Effects<'a> {
     screen: &'a mut Screen,
-    pastes: &'a mut bool,
     /// Whether the parser is outside of sequences again.
     ended: bool,
     /// Whether the parser took the byte as a control character.
@@ -343,9 +318,6 @@ impl Effects<'_> {
 impl Perform for Effects<'_> {
     fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], ignore: bool, action: char) {
         self.ended = true;
-        if intermediates == b"?" && params.iter().any(|param| param == [PASTE_MODE]) {
-            *self.pastes = action == 'h';
-        }
         if ignore || !intermediates.is_empty() {
             return;
         }

@@ -3,7 +3,6 @@
 //! Source: protocol.md, Framing: what ends a line, that blank lines are ignored, and what becomes
 //! of a line longer than `--max-line-bytes`.
 
-use super::secret::wipe;
 use crate::limits::BUFFER_KEEP_BYTES;
 use memchr::{memchr, memrchr};
 
@@ -33,6 +32,15 @@ pub struct LineSplitter {
     lost: bool,
     /// How many lines have been found, blank ones included: the number of the line at `start`,
     /// where that one is complete.
+    found: u64,
+}
+
+/// A place between two lines of a [`LineSplitter`].
+#[derive(Clone, Copy, Debug)]
+pub struct LineMark {
+    start: usize,
+    line_end: Option<usize>,
+    lost: bool,
     found: u64,
 }
 
@@ -96,9 +104,19 @@ impl LineSplitter {
         self.found
     }
 
-    /// Overwrites the lines that were given already: a secret was among them.
-    pub fn wipe_given(&mut self) {
-        wipe(&mut self.buf[..self.start]);
+    /// Where the next line begins, for [`Self::go_back`].
+    pub fn mark(&self) -> LineMark {
+        LineMark { start: self.start, line_end: self.line_end, lost: self.lost, found: self.found }
+    }
+
+    /// The lines given since `mark` are given again. Nothing was pushed since then.
+    pub fn go_back(&mut self, mark: LineMark) {
+        LineMark {
+            start: self.start,
+            line_end: self.line_end,
+            lost: self.lost,
+            found: self.found,
+        } = mark;
     }
 
     /// Says that the input has ended: what is left counts as a line, also without a newline
@@ -318,6 +336,12 @@ mod tests {
                 let mut takes = random.below(5);
                 while takes > 0 {
                     takes -= 1;
+                    if random.below(3) == 0 {
+                        let mark = splitter.mark();
+                        splitter.next_line();
+                        splitter.go_back(mark);
+                        splitter.check();
+                    }
                     let expected = splitter.has_complete_line();
                     numbers.extend(expected.then(|| splitter.next_number()));
                     let line = splitter.next_line().map(owned);

@@ -7,4 +7,3 @@ pub mod duration;
 pub mod quiet;
 pub mod restarts;
 pub mod rfc3339;
-pub mod slots;

@@ -4,12 +4,6 @@
 //! A line of input is expected back once, as a part of a line of output: behind a prompt, or where
 //! the cursor stood. Until it has come, each line of output is held against it; a line in which it
 //! stands is its echo. What was sent and never comes back is given up after ECHO_LINES lines.
-//!
-//! What the terminal itself has given back may be shown once more: a line editor, which had not
-//! read it yet, shows it behind its prompt when it comes to it. Any program may print such a line
-//! too, so it counts as echo only where something tells that a line editor has written it: it
-//! has switched bracketed paste on, or what stands before is the prompt that it had when it was
-//! last given input, or the mark of a line that goes on.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -44,8 +38,6 @@ struct Expected {
     text: String,
     /// Whether its newline was sent.
     whole: bool,
-    /// The terminal gives it back: a line editor may show it once more.
-    by_terminal: bool,
     /// The line of output on which the cursor stood, by its raw byte, and the column.
     stood: (u64, usize),
     /// The line of output that it came back in.
@@ -56,41 +48,19 @@ struct Expected {
 #[derive(Debug, Default)]
 pub(super) struct Echoes {
     expected: VecDeque<Expected>,
-    /// What the terminal has given back, and a line editor may show once more.
-    again: VecDeque<Expected>,
-    /// The prompt of the line editor, as far as one is known.
-    prompt: String,
     /// The last line of output that was seen, and how many lines came since something was sent.
     last: u64,
     lines: usize,
 }
 
-/// A line of output, as far as it has come.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen<'a> {
-    /// Its text.
-    pub text: &'a str,
-    /// The raw byte at which it begins.
-    pub start: u64,
-    /// Whether a line editor said that it writes here.
-    pub edited: bool,
-    /// Whether more of it may come.
-    pub goes_on: bool,
-}
-
 impl Echoes {
-    /// A line editor has this prompt.
-    pub(super) fn know_prompt(&mut self, prompt: &str) {
-        prompt.clone_into(&mut self.prompt);
-    }
-
     /// This was written while the cursor stood in `column` of the line that begins at `line`.
     pub(super) fn sent(&mut self, bytes: &[u8], echo: Echo, line: u64, column: usize) {
         if echo == Echo::Nothing {
             return;
         }
         self.lines = 0;
-        let at = ((line, column), echo == Echo::Terminal);
+        let at = (line, column);
         let text = String::from_utf8_lossy(bytes);
         for c in text.chars() {
             match c {
@@ -117,7 +87,7 @@ impl Echoes {
         self.expected.retain(|one| !one.text.is_empty());
     }
 
-    fn typed(&mut self, text: &str, at: ((u64, usize), bool)) {
+    fn typed(&mut self, text: &str, at: (u64, usize)) {
         let open = self.open(at);
         if open.text.len() < ECHO_LINE_BYTES {
             open.text.push_str(text);
@@ -125,14 +95,13 @@ impl Echoes {
     }
 
     /// The line of input that goes on.
-    fn open(&mut self, (stood, by_terminal): ((u64, usize), bool)) -> &mut Expected {
+    fn open(&mut self, stood: (u64, usize)) -> &mut Expected {
         if self.expected.back().is_none_or(|last| last.whole) {
             if self.expected.len() == ECHO_SENT_MAX {
                 self.expected.pop_front();
             }
             let text = String::new();
-            let one = Expected { text, whole: false, by_terminal, stood, seen: None };
-            self.expected.push_back(one);
+            self.expected.push_back(Expected { text, whole: false, stood, seen: None });
         }
         let last = self.expected.len() - 1;
         &mut self.expected[last]
@@ -149,31 +118,9 @@ impl Echoes {
         !self.expected.is_empty()
     }
 
-    /// All lines of a text.
-    pub(super) fn all_lines(&self, text: &str) -> Vec<Range<usize>> {
-        let mut start = 0;
-        let lines = text.split('\n').map(|line| {
-            let range = start..start + line.len();
-            start = range.end + 1;
-            range
-        });
-        lines.collect()
-    }
-
-    /// Which part of this line of output is echo.
-    pub(super) fn see(&mut self, line: Seen<'_>) -> InEcho {
-        let first = self.see_expected(line);
-        if let InEcho::All(_) = first {
-            return first;
-        }
-        match self.see_again(line) {
-            InEcho::Nothing => first,
-            again => again,
-        }
-    }
-
-    fn see_expected(&mut self, line: Seen<'_>) -> InEcho {
-        let start = line.start;
+    /// Which part of this line of output, which begins at the raw byte `start`, is echo. `goes_on`:
+    /// more of it may come.
+    pub(super) fn see(&mut self, line: &str, start: u64, goes_on: bool) -> InEcho {
         if self.expected.is_empty() {
             return InEcho::Nothing;
         }
@@ -182,10 +129,8 @@ impl Echoes {
             self.lines += 1;
         }
         // An echo is over with its line.
-        while let Some(over) = self.expected.front().filter(|one| one.is_over(start)) {
-            let again = over.by_terminal && self.again.len() < ECHO_SENT_MAX;
-            let over = self.expected.pop_front().filter(|_| again);
-            self.again.extend(over.map(|one| Expected { stood: (u64::MAX, 0), seen: None, ..one }));
+        while self.expected.front().is_some_and(|one| one.is_over(start)) {
+            self.expected.pop_front();
         }
         if self.lines > ECHO_LINES {
             self.expected.clear();
@@ -193,45 +138,16 @@ impl Echoes {
         }
         let part = self.expected.iter().enumerate().find_map(|(number, one)| {
             let here = one.seen.is_none_or(|seen| seen == start);
-            here.then(|| one.part_of(line))?.map(|part| (number, part))
-        });
-        let Some((number, part)) = part else { return InEcho::Nothing };
-        let InEcho::All(range) = part else { return part };
-        // Input comes back in its order: what was sent before this does not come any more.
-        self.expected.drain(..number);
-        self.expected[0].seen = Some(start);
-        self.expected[0].twice(range, line, &self.prompt)
-    }
-
-    /// Which part is what a line editor shows once more.
-    fn see_again(&mut self, line: Seen<'_>) -> InEcho {
-        let start = line.start;
-        self.again.retain(|one| !one.is_over(start));
-        let part = self.again.iter().enumerate().find_map(|(number, one)| {
-            let part = one.part_of(line)?;
-            let (InEcho::All(range) | InEcho::Perhaps(range)) = &part else { return None };
-            let before = &line.text[..range.start];
-            let goes_on = is_mark(before, &self.prompt);
-            (goes_on || is_editors(before, line.edited, &self.prompt)).then_some((number, part))
+            here.then(|| one.part_of(line, start, goes_on))?.map(|part| (number, part))
         });
         let Some((number, part)) = part else { return InEcho::Nothing };
         if let InEcho::All(_) = part {
-            self.again.drain(..number);
-            self.again[0].seen = Some(start);
+            // Input comes back in its order: what was sent before this does not come any more.
+            self.expected.drain(..number);
+            self.expected[0].seen = Some(start);
         }
         part
     }
-}
-
-/// Whether this is the mark of a line that goes on: as wide as the prompt, and no word.
-fn is_mark(before: &str, prompt: &str) -> bool {
-    let no_word = before.ends_with(' ') && !before.contains(char::is_alphanumeric);
-    no_word && before.len() == prompt.len()
-}
-
-/// Whether a line editor writes behind this.
-fn is_editors(before: &str, edited: bool, prompt: &str) -> bool {
-    edited || (!prompt.is_empty() && before == prompt)
 }
 
 impl Expected {
@@ -240,7 +156,7 @@ impl Expected {
         self.seen.is_some_and(|seen| seen < start)
     }
 
-    fn part_of(&self, Seen { text: line, start, goes_on, .. }: Seen<'_>) -> Option<InEcho> {
+    fn part_of(&self, line: &str, start: u64, goes_on: bool) -> Option<InEcho> {
         let from = if start == self.stood.0 { self.stood.1.min(line.len()) } else { 0 };
         let from = line.ceil_char_boundary(from);
         if let Some(at) = line[from..].find(&self.text) {
@@ -258,23 +174,6 @@ impl Expected {
         let ends = line[from..].char_indices().map(|(at, _)| from + at);
         let mut ends = ends.skip_while(|at| line.len() - at > self.text.len());
         ends.find(|at| self.text.starts_with(&line[*at..]))
-    }
-
-    /// An unfinished line of input, given back at `range`, may be shown once more in that same
-    /// line of output: a line editor goes on where the cursor stands.
-    fn twice(&self, range: Range<usize>, line: Seen<'_>, prompt: &str) -> InEcho {
-        let rest = &line.text[range.end..];
-        let is_editors = |at: &usize| is_editors(&rest[..*at], line.edited, prompt);
-        if !self.by_terminal || rest.is_empty() {
-            return InEcho::All(range);
-        }
-        if let Some(at) = rest.find(&self.text).filter(is_editors) {
-            return InEcho::All(range.start..range.end + at + self.text.len());
-        }
-        match self.begins_in(rest, 0).filter(|at| line.goes_on && is_editors(at)) {
-            Some(_) => InEcho::Perhaps(range.start..line.text.len()),
-            None => InEcho::All(range),
-        }
     }
 
     /// A long input is broken where the terminal's line ends: a good part of it is enough.

@@ -2,10 +2,7 @@
 //! (waits.md, until and stop).
 
 mod echo;
-mod needles;
 mod pattern;
-mod scan;
-mod syntax;
 mod watch;
 
 pub use echo::Echo;
@@ -78,6 +75,3 @@ mod tests;
 
 #[cfg(test)]
 mod tests_echo;
-
-#[cfg(test)]
-mod tests_quick;

@@ -2,21 +2,21 @@
 //! at).
 //!
 //! A line that goes on is looked at again from its beginning when more of it comes, so no search
-//! has a state of its own; LIVE_TEXT_BYTES bounds what that costs. Plain blocks are searched whole,
-//! as they came.
+//! has a state of its own; LIVE_LINE_BYTES bounds what that costs. A plain block of many lines is
+//! searched whole first, and line by line only where something in it may match.
 
 use std::ops::Range;
 use std::rc::Rc;
 
-use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
+use memchr::{memchr, memrchr, memrchr_iter};
 
-use super::echo::{Echo, Echoes, InEcho, Seen};
-use super::scan::Scan;
+use super::echo::{Echo, Echoes, InEcho};
 use super::{Condition, Pattern};
 use crate::limits::{
-    LIVE_FAST_BYTES, LIVE_REDRAW_BYTES, REDRAW_LINES, UNTIL_LINE_MATCHES_MAX, UNTIL_TEXT_BYTES,
+    LIVE_FAST_BYTES, LIVE_LINE_BYTES, LIVE_REDRAW_BYTES, REDRAW_LINES, UNTIL_LINE_MATCHES_MAX,
+    UNTIL_TEXT_BYTES,
 };
-use crate::pure::text::clean::live::Live;
+use crate::pure::text::clean::live::{Line, Live};
 use crate::pure::text::clean::plain_len;
 use crate::pure::text::utf8::{ceil_boundary, floor_boundary};
 
@@ -70,6 +70,8 @@ struct Tally<'a> {
 /// A line as it is judged.
 struct Judged<'a> {
     text: &'a str,
+    /// Where in it the search begins.
+    from: usize,
     /// Whether more of it may come, and what comes counts.
     goes_on: bool,
     start: u64,
@@ -136,11 +138,6 @@ impl TextWatch {
         self.echoes.sent(bytes, echo, self.live.line(last).start, column);
     }
 
-    /// The prompt of the session's line editor, where one is known.
-    pub fn know_prompt(&mut self, prompt: &str) {
-        self.echoes.know_prompt(prompt);
-    }
-
     /// The output before what will be pushed ended so: a sequence may go on from there.
     pub fn goes_on_behind(&mut self, lead: &[u8]) {
         self.live.goes_on_behind(lead);
@@ -188,21 +185,21 @@ impl TextWatch {
         let end = memrchr(b'\n', &bytes[..plain])? + 1;
         let text = std::str::from_utf8(&bytes[..end]).ok().filter(|_| end >= LIVE_FAST_BYTES)?;
         let begun = self.live.at();
-        for line in Scan::new(&text[..end - 1], self.sides.patterns()) {
-            let judged = Judged {
-                text: &text[line.clone()],
-                goes_on: false,
-                start: begun + line.start as u64,
-                end: begun + line.end as u64 + 1,
-            };
+        let block = &text[..end - 1];
+        let mut start = self.sides.first_line(block).unwrap_or(end);
+        while start < end {
+            let line_end = memchr(b'\n', &bytes[start..end]).map_or(end, |at| start + at);
+            let line = &text[start..line_end];
+            let from = ceil_boundary(line, line.len().saturating_sub(LIVE_LINE_BYTES));
+            let (start_byte, end_byte) = (begun + start as u64, begun + line_end as u64 + 1);
+            let judged =
+                Judged { text: line, from, goes_on: false, start: start_byte, end: end_byte };
             let mut tally = Tally { left: &mut self.left, hit: &mut self.hit };
-            let (text, start) = (judged.text, judged.start);
-            let seen = Seen { text, start, edited: false, goes_on: false };
-            let in_echo = self.echoes.see(seen);
-            self.sides.judge(&judged, &mut [0, 0], &in_echo, &mut tally);
+            self.sides.judge(&judged, &mut [0, 0], &InEcho::Nothing, &mut tally);
             if self.hit.is_some() {
                 return Some(end);
             }
+            start = line_end + 1;
         }
         let low = end.saturating_sub(LIVE_REDRAW_BYTES);
         let newlines = memrchr_iter(b'\n', &bytes[low..end]).take(REDRAW_LINES + 1);
@@ -216,15 +213,17 @@ impl TextWatch {
         Some(end)
     }
 
-    /// Takes bytes through the cleaner: all, or up to where a fast way may begin.
+    /// Takes bytes through the cleaner: all that a search may have at once, or up to where a fast
+    /// way may begin.
     fn slow(&mut self, bytes: &[u8]) -> usize {
-        let mut taken = bytes.len();
+        let mut taken = bytes.len().min(LIVE_LINE_BYTES);
         if bytes.len() > LIVE_FAST_BYTES
             && let Some(newline) = memchr(b'\n', bytes)
         {
             // Behind a short rest of a line, a long plain block.
             let rest = &bytes[newline + 1..];
-            if plain_len(&bytes[..newline + 1]) == newline + 1
+            if newline < taken
+                && plain_len(&bytes[..newline + 1]) == newline + 1
                 && plain_len(&rest[..rest.len().min(LIVE_FAST_BYTES)]) == LIVE_FAST_BYTES
                 && self.live.appends()
                 && !self.echoes.expects()
@@ -244,32 +243,22 @@ impl TextWatch {
     fn judge_from(&mut self, first: usize, last: Last) {
         let text = self.live.text_from(first).into_owned();
         self.open = false;
-        let lines: Vec<Range<usize>> = if self.echoes.expects() {
-            self.echoes.all_lines(&text)
-        } else {
-            Scan::new(&text, self.sides.patterns()).collect()
-        };
-        let mut number = first;
-        let mut counted_to = 0;
-        for range in lines {
-            number += memchr_iter(b'\n', &text.as_bytes()[counted_to..range.start]).count();
-            counted_to = range.start;
+        // Echo is known by all lines in their order.
+        let from = if self.echoes.expects() { Some(0) } else { self.sides.first_line(&text) };
+        let mut start = 0;
+        for (at, line) in text.split('\n').enumerate() {
+            let begun = start;
+            start += line.len() + 1;
+            if from.is_none_or(|from| begun < from) {
+                continue;
+            }
+            let number = first + at;
             let is_last = number + 1 == self.live.line_count();
-            let line = self.live.line(number);
+            let Line { start: start_byte, note: mut counted } = self.live.line(number);
             let end = if is_last { self.live.at() } else { self.live.line(number + 1).start };
-            let judged = Judged {
-                text: &text[range],
-                goes_on: is_last && last == Last::GoesOn,
-                start: line.start,
-                end,
-            };
-            let in_echo = self.echoes.see(Seen {
-                text: judged.text,
-                start: line.start,
-                edited: line.edited,
-                goes_on: is_last && last != Last::Ends,
-            });
-            let mut counted = line.note;
+            let goes_on = is_last && last == Last::GoesOn;
+            let judged = Judged { text: line, from: 0, goes_on, start: start_byte, end };
+            let in_echo = self.echoes.see(line, start_byte, is_last && last != Last::Ends);
             let mut tally = Tally { left: &mut self.left, hit: &mut self.hit };
             self.open |= self.sides.judge(&judged, &mut counted, &in_echo, &mut tally);
             self.live.note(number, counted);
@@ -285,7 +274,7 @@ impl TextWatch {
         for (at, line) in text.split('\n').enumerate() {
             let number = first + at;
             let goes_on = number + 1 == self.live.line_count();
-            let judged = Judged { text: line, goes_on, start: 0, end: 0 };
+            let judged = Judged { text: line, from: 0, goes_on, start: 0, end: 0 };
             let (found, _) = self.sides.matches(&judged);
             let count = |side| found.iter().filter(|one| one.side == side).count();
             self.live.note(number, [count(0), count(1)]);
@@ -294,8 +283,10 @@ impl TextWatch {
 }
 
 impl Sides {
-    fn patterns(&self) -> impl Iterator<Item = &Pattern> {
-        self.conditions.iter().flatten().flat_map(|condition| &condition.patterns)
+    /// The start of the first line of a block that may match.
+    fn first_line(&self, block: &str) -> Option<usize> {
+        let patterns = self.conditions.iter().flatten().flat_map(|condition| &condition.patterns);
+        patterns.filter_map(|pattern| pattern.first_line(block)).min()
     }
 
     /// Whether more than a first match is waited for.
@@ -310,11 +301,11 @@ impl Sides {
         let mut open = false;
         for (side, condition) in self.conditions.iter().enumerate() {
             for pattern in condition.iter().flat_map(|condition| &condition.patterns) {
-                let mut from = 0;
+                let mut from = line.from;
                 let mut count = 0;
                 while count < UNTIL_LINE_MATCHES_MAX && from <= line.text.len() {
                     let Some(range) = pattern.find(line.text, from) else { break };
-                    if line.goes_on && !pattern.is_final(line.text, from, &range) {
+                    if line.goes_on && !pattern.is_final(line.text, &range) {
                         open = true;
                         break;
                     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use super::plan::{Announcement, Plan, SpawnError, Step};
 use super::report::{self, Began, Report};
 use crate::sys::io::{self, Io, done, errno};
-use crate::sys::{few_fds, given, host, pty, run_limit, signals};
+use crate::sys::{few_fds, given, host, pty, signals};
 
 /// The number that the report pipe has in a child: the first behind its standard descriptors.
 pub(super) const REPORT_FD: RawFd = 3;
@@ -153,9 +153,6 @@ fn prepare(order: &Order<'_>) -> Result<(), (Step, i32)> {
     }
     // SAFETY: a live rlimit. A failure leaves the raised limit, which harms nobody.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, order.limit) };
-    if let Some(limit) = plan.run_limit {
-        run_limit::set(limit);
-    }
     if plan.die_with_us {
         // SAFETY: this prctl takes its arguments by value.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };

@@ -84,8 +84,6 @@ pub struct Plan<'a> {
     pub terminal: bool,
     /// The kernel kills it when we end (PR_SET_PDEATHSIG, SIGKILL).
     pub die_with_us: bool,
-    /// The limits, the soft one and the hard one, that mark it and all that it will start.
-    pub run_limit: Option<(u64, u64)>,
     /// The child shares nothing with us: its working directory or its program may hang. The call
     /// returns as soon as the child leads a session and holds none of our descriptors; what becomes
     /// of the child then is told by report.rs.
@@ -110,7 +108,6 @@ impl<'a> Plan<'a> {
             as_given: false,
             terminal: false,
             die_with_us: false,
-            run_limit: None,
             apart: false,
             twofold: false,
         }

@@ -125,12 +125,14 @@ pub fn pids() -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The children of a process with their state's letter.
+/// The children of a process with their state's letter. The guard is left out: it is there for as
+/// long as execd is.
 pub fn children(pid: i32) -> Vec<(i32, char)> {
     let parent = pid.to_string();
     let child = |pid: i32| {
         let fields = stat_fields(pid)?;
-        (fields[1] == parent).then(|| (pid, fields[0].chars().next().unwrap_or('?')))
+        let counts = fields[1] == parent && comm(pid) != "sessions-guard";
+        counts.then(|| (pid, fields[0].chars().next().unwrap_or('?')))
     };
     pids().into_iter().filter_map(child).collect()
 }

@@ -43,6 +43,8 @@ pub fn open(execd: &mut Execd, command: &str) -> Value {
 
 /// As [`open`], with more params.
 pub fn open_with(execd: &mut Execd, command: &str, more: Value) -> Value {
+    // On a busy machine the cancel may come after looks have found that it waits for input.
+    let more = merged(json!({"onImpossible": "wait"}), more);
     let (request, _) = begin(execd, command, more);
     assert!(execd.cancel(request), "{command} should go on");
     let result = execd.result_of(request);

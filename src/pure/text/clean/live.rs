@@ -12,15 +12,13 @@ use crate::limits::{LIVE_LINE_BYTES, LIVE_TEXT_BYTES, REDRAW_LINES};
 use crate::pure::text::utf8::ceil_boundary;
 
 /// Stands for the beginning of a line that was too long to be kept.
-const CUT: char = '…';
+const CUT: &str = "…";
 
 /// A line that is kept, and what its reader notes of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line<N> {
     /// The raw byte at which it begins.
     pub start: u64,
-    /// Whether a line editor wrote in it, which has switched bracketed paste on.
-    pub edited: bool,
     /// The reader's note; the same for as long as the line is rewritten.
     pub note: N,
 }
@@ -87,10 +85,6 @@ impl<N: Copy + Default> Live<N> {
                 let last = number + 1 == count && segment.ends_with(b"\n");
                 self.begin(number, if last { self.at } else { begun });
             }
-            if self.cleaner.in_line_editor() {
-                let open = count.min(known) - 1;
-                self.lines.range_mut(open..count).for_each(|line| line.edited = true);
-            }
             known = count;
             rest = later;
         }
@@ -101,7 +95,7 @@ impl<N: Copy + Default> Live<N> {
     fn begin(&mut self, number: usize, start: u64) {
         match self.lines.get_mut(number) {
             // Erased in this piece, and written again.
-            Some(line) => (line.start, line.edited) = (start, false),
+            Some(line) => line.start = start,
             None => self.lines.push_back(Line { start, ..Line::default() }),
         }
     }
@@ -130,28 +124,22 @@ impl<N: Copy + Default> Live<N> {
     /// long; gives whether it did the latter.
     pub fn forget(&mut self) -> bool {
         self.screen.rest();
-        let mut spare = self.lines.len().saturating_sub(REDRAW_LINES + 1);
-        if self.screen.held_bytes() > LIVE_TEXT_BYTES {
-            // The lines above an open one that is long, or rows that are not to be had in time.
-            spare = self.lines.len() - 1;
-        } else if spare < REDRAW_LINES {
-            // Not line by line.
-            return false;
-        }
-        let count = self.lines.len();
-        self.screen.forget(spare);
-        self.lines.drain(..count - self.screen.line_count());
-        if self.screen.held_bytes() <= LIVE_TEXT_BYTES {
-            return false;
-        }
         let last = self.lines.len() - 1;
+        let too_long = self.screen.text_from(last).len() > LIVE_LINE_BYTES;
+        if !too_long && self.screen.held_bytes() <= LIVE_TEXT_BYTES {
+            // Not line by line.
+            if last >= 2 * REDRAW_LINES {
+                self.screen.forget(last - REDRAW_LINES);
+                self.lines.drain(..last + 1 - self.screen.line_count());
+            }
+            return false;
+        }
         let text = self.screen.text_from(last);
-        let from = ceil_boundary(&text, text.len().saturating_sub(LIVE_LINE_BYTES));
-        let cut = from > 0;
-        let kept = if cut { format!("{CUT}{}", &text[from..]) } else { text.into_owned() };
+        let from = ceil_boundary(&text, text.len().saturating_sub(LIVE_LINE_BYTES - CUT.len()));
+        let kept = if too_long { format!("{CUT}{}", &text[from..]) } else { text.into_owned() };
         self.screen = Screen::begins_with(kept);
         self.lines.drain(..last);
-        cut
+        too_long
     }
 
     /// Goes on behind whole lines that did not pass through here and that end at the raw byte
