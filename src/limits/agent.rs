@@ -82,22 +82,13 @@ pub const AGENT_LOG_LOOK_MS: u64 = 20;
 pub const AGENT_NOTES_BYTES: usize = 64 * 1024;
 /// Bytes of a request of agent_execute besides its params, at most.
 pub const AGENT_ENVELOPE_BYTES: usize = 128;
-/// Longest line of pi's stream that is read; of a longer one nothing is kept.
-pub const AGENT_LINE_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// First bytes of such a line that are looked at to know whether the others are needed.
+/// Longest line of pi's stream that is kept; of a longer one only the type is read.
+pub const AGENT_LINE_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// First bytes of a line that are looked at to know whether the others are needed, and that have
+/// the type of one that is too long.
 pub const AGENT_HEAD_BYTES: usize = 4 * 1024;
 /// A line that is kept has at most this much room more than it takes.
 pub const AGENT_LINE_STEP_BYTES: usize = 512 * 1024;
-/// A longer line is not kept: it is read as it comes, and what is needed of it is copied.
-pub const AGENT_LONG_LINE_BYTES: usize = 256 * 1024;
-/// Blocks of a message that are copied, as JSON has them, and fields of an object.
-pub const AGENT_CONTENT_BYTES: usize = 12 * 1024 * 1024;
-/// Blocks of a tool's result that are copied, as JSON has them.
-pub const AGENT_SHORT_BYTES: usize = 4 * 1024 * 1024;
-/// What is copied of a value that is not needed, before an empty one stands for it.
-pub const AGENT_SHORT_VALUE_BYTES: usize = 128 * 1024;
-/// Objects and arrays that may be open at once in a long line, as in all others.
-pub const AGENT_JSON_LEVELS: usize = 127;
 /// Text of one event of an agent.
 pub const AGENT_DELTA_BYTES: usize = 64 * 1024;
 /// Blocks of one message whose texts are told where no deltas came of them.

@@ -149,7 +149,7 @@ impl AgentRun {
     ) {
         self.answer_open = false;
         self.turn_answered = true;
-        self.transcript.whole(message.get("content"), self.cut.text_bytes, now_ms, tell);
+        self.transcript.whole(message.get("content"), now_ms, tell);
         self.transcript.next_message(now_ms, tell);
         let (used, fault) = of_answer(message);
         self.totals.add(&used);
@@ -221,7 +221,7 @@ impl AgentRun {
     }
 
     /// Keeps the first thing that makes the sums wrong, and tells it.
-    fn wire_fault(&mut self, text: String, tell: Tell<'_>) {
+    pub(super) fn wire_fault(&mut self, text: String, tell: Tell<'_>) {
         if self.wire_fault.is_none() {
             tell(&Told { event: "error", message: Some(&text), ..Told::default() });
             self.wire_fault = Some(text);

@@ -8,14 +8,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::limits::MAX_PARAMS;
 use crate::pure::json::fields::{Fields, Name};
 
 /// The events that are known, with their fields besides `type`.
-const KNOWN: [(&str, &[&str]); 27] = [
+const KNOWN: [(&str, &[&str]); 26] = [
     ("session", &["version", "id", "timestamp", "cwd", "parentSession"]),
     ("agent_start", &[]),
     ("agent_end", &["messages", "willRetry"]),
@@ -42,13 +43,19 @@ const KNOWN: [(&str, &[&str]); 27] = [
     ("summarization_retry_finished", &[]),
     ("entry_appended", &["entry"]),
     ("bash_execution_update", &["id", "delta"]),
-    // A line of execd's own, at the beginning of the log of a run that has an api_key.
-    ("execd", &["note"]),
 ];
 
 /// The name of an event, and its fields besides `type`; None if the event is not known.
 pub fn known(event: &str) -> Option<(&'static str, &'static [&'static str])> {
     KNOWN.iter().find(|(name, _)| *name == event).copied()
+}
+
+/// Events that tell a text in pieces, of which a secret could be put together.
+const IN_PIECES: [&str; 3] = ["message_update", "tool_execution_update", "bash_execution_update"];
+
+/// Whether an event holds what it tells as a whole, as far as is known.
+pub fn is_whole(event: &str) -> bool {
+    known(event).is_some() && !IN_PIECES.contains(&event)
 }
 
 /// What a line is, as far as it was looked at.
@@ -115,6 +122,39 @@ pub fn update_of(event: &RawValue) -> Update<'_> {
     // The reader stops by an error, when it has what it needs.
     let _ = serde_json::Deserializer::from_str(event.get()).deserialize_map(Message(&mut update));
     update
+}
+
+/// The type of the event that a line begins with.
+pub fn type_of(head: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Type(String);
+
+    struct First(Option<String>);
+
+    impl<'de> Visitor<'de> for &mut First {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+            while let Some(Name(name)) = fields.next_key()? {
+                if name == "type" {
+                    let Type(kind) = fields.next_value()?;
+                    self.0 = Some(kind);
+                    return Err(enough());
+                }
+                fields.next_value::<IgnoredAny>()?;
+            }
+            Ok(())
+        }
+    }
+
+    let mut first = First(None);
+    // The line ends somewhere behind its head, and the parser is stopped before.
+    let _ = serde_json::Deserializer::from_slice(head).deserialize_map(&mut first);
+    first.0
 }
 
 /// Whether a message is the model's.

@@ -4,22 +4,21 @@
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::str;
 
 use serde_json::value::RawValue;
 
 use super::drift::count;
-use super::event::{Look, Update, is_assistant, known, look, update_of};
+use super::event::{Update, is_assistant, known, update_of};
 use super::mask::{Form, Secret};
 use super::run::AgentRun;
 use super::text::Block;
 use super::told::{Tell, Told};
 use crate::limits::{
-    AGENT_ERROR_BYTES, AGENT_JSON_DEPTH, AGENT_NAME_BYTES, AGENT_TOOL_IDS, AGENT_TOOL_NAMES,
-    AGENT_TOOL_OUTPUT_BYTES,
+    AGENT_ERROR_BYTES, AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES, AGENT_NAME_BYTES, AGENT_TOOL_IDS,
+    AGENT_TOOL_NAMES, AGENT_TOOL_OUTPUT_BYTES,
 };
 use crate::pure::json::fields::{Fields, each_item};
-use crate::pure::json::text::{Bounded, append, mended, quoted_text, string};
+use crate::pure::json::text::{Bounded, append, mended, string};
 
 /// Under this name all tools are counted for whose own there is no room.
 const OTHER_TOOLS: &str = "…";
@@ -166,35 +165,20 @@ impl AgentRun {
         }
     }
 
-    /// A long line has come as far as this, in the middle of a text: `line` is closed behind it.
-    /// Whether that text is told as it comes.
-    pub(super) fn begin_flow(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) -> bool {
-        if let Look::Update(update) = look(line, true) {
-            let thinking = update.kind == r#""thinking_delta""#;
-            let quoted = update.value.and_then(quoted_text);
-            let told = thinking || update.kind == r#""text_delta""#;
-            let Some(quoted) = quoted.filter(|_| told) else { return false };
-            self.release_turn(tell);
-            self.updated(&update, now_ms);
-            let block = Block { thinking, index: update.content_index };
-            self.transcript.begin_delta(block, now_ms, tell);
-            self.transcript.flow(quoted, now_ms, tell);
-            return true;
+    /// A line was too long to be kept: of its event nothing is known but the type.
+    pub(super) fn skipped(&mut self, kind: &str, now_ms: u64, tell: Tell<'_>) {
+        let Some((name, _)) = known(kind) else { return };
+        match name {
+            "agent_end" | "turn_end" => self.event(name, &Fields::of(None), now_ms, tell),
+            // What these have used is in the sums, or the sums are wrong.
+            "message_end" | "entry_appended" | "compaction_end" | "auto_compaction_end" => {
+                self.came(name, now_ms);
+                self.release_turn(tell);
+                let mib = AGENT_LINE_MAX_BYTES / (1024 * 1024);
+                self.wire_fault(format!("a {name} of more than {mib} MiB was skipped"), tell);
+            }
+            _ => self.came(name, now_ms),
         }
-        let fields = str::from_utf8(line).ok().and_then(|text| Fields::parse(text).ok());
-        let Some(fields) = fields else { return false };
-        let message = Fields::of(fields.get("message"));
-        let ending = match string(fields.get("type"), AGENT_NAME_BYTES).as_deref() {
-            Some("message_end") => true,
-            // Only where it has to stand for the answer's own end.
-            Some("turn_end") => !self.turn_answered,
-            _ => false,
-        };
-        let content = message.get("content").filter(|_| ending && is_assistant(&message));
-        if content.is_some() {
-            self.release_turn(tell);
-        }
-        content.is_some_and(|content| self.transcript.begin_text(content, now_ms, tell))
     }
 
     /// The run may be done, `if_final`; it is once its agent has ended.
@@ -243,7 +227,7 @@ impl AgentRun {
         let counted = known || self.tool_calls.len() < AGENT_TOOL_NAMES;
         count(&mut self.tool_calls, if counted { &name } else { OTHER_TOOLS });
         let input = input.unwrap_or(RawValue::NULL);
-        let whole_bytes = self.cut.input_bytes.unwrap_or(input.get().len());
+        let whole_bytes = input.get().len();
         let json = (whole_bytes <= AGENT_TOOL_OUTPUT_BYTES)
             .then(|| mended(input.get(), AGENT_JSON_DEPTH))
             .flatten();
@@ -271,7 +255,6 @@ impl AgentRun {
                 append_blocks(content, &mut output);
             }
         }
-        output.omitted_bytes += self.cut.output_bytes as u64;
         tell(&Told {
             event: "tool_result",
             id: Some(&id),

@@ -7,17 +7,13 @@
 //! | `mask.rs` | a secret made unreadable in a text |
 //! | `visible.rs` | what others may see of a stream that holds a secret |
 //! | `hold.rs` | text in pieces, a secret masked that comes in several of them |
-//! | `lines.rs` | the open line: what is kept of it, and what is known of it |
-//! | `long.rs` | a line that is too long to be taken apart at once |
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
 //! | `run.rs` | [`AgentRun`]: the stream's lines, each read as far as it is needed |
 //! | `meaning.rs` | what each event means for the run |
 //! | `answers.rs` | answers from their beginning to their end, and all that is paid for |
 //! | `model.rs` | the model that was asked, and whether another one has answered |
 //! | `text.rs` | the assistant's text: deltas joined, blocks kept apart, the output bounded |
-//! | `known.rs` | what was told of a message, and what is new |
 //! | `output.rs` | all of that text within its bound, and the last message of it |
-//! | `raw.rs` | the raw events that are kept |
 //! | `usage.rs` | tokens and costs, and what is wrong with them |
 //! | `drift.rs` | what this version of execd does not know, counted and bounded |
 //! | `told.rs` | the events that a client is told |
@@ -40,15 +36,11 @@ mod ending;
 mod event;
 mod hold;
 mod kind;
-mod known;
-mod lines;
-mod long;
 pub mod mask;
 mod meaning;
 mod model;
 mod output;
 pub mod program;
-mod raw;
 mod report;
 mod run;
 mod stop;
@@ -75,8 +67,6 @@ mod tests_answers;
 mod tests_keys;
 #[cfg(test)]
 mod tests_lines;
-#[cfg(test)]
-mod tests_long;
 #[cfg(test)]
 mod tests_report;
 #[cfg(test)]

@@ -1,28 +1,27 @@
 //! One run of pi: its stream is cut into lines, each is read as far as it is needed, and handed to
-//! what its event means (`meaning.rs`).
+//! what its event means (`meaning.rs`). A line is kept until its end only where all of it is needed,
+//! and no line of more than AGENT_LINE_MAX_BYTES is.
 
 use std::borrow::Cow;
 use std::str;
 
 use memchr::memchr;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::drift::Drift;
-use super::event::{Look, look};
-use super::lines::{Known, OpenLine};
-use super::long::{Cut, Flow, LongLine};
+use super::event::{Look, is_whole, look, type_of};
 use super::mask::Secret;
 use super::model::{Answered, Asked};
 use super::text::Transcript;
 use super::told::{Compactions, Failure, Retries, Tell, Told};
 use super::usage::Totals;
-use super::visible::is_whole;
 use crate::limits::{
-    AGENT_DELTA_BYTES, AGENT_HEAD_BYTES, AGENT_LINE_MAX_BYTES, AGENT_LONG_LINE_BYTES,
-    AGENT_NAME_BYTES,
+    AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES,
+    AGENT_LINE_STEP_BYTES, AGENT_NAME_BYTES, BUFFER_KEEP_BYTES,
 };
 use crate::pure::json::fields::Fields;
-use crate::pure::json::text::string;
+use crate::pure::json::text::{mended, string};
 
 /// The type of the events that are told apart by nothing but their type.
 const TOOL_UPDATE: &str = "tool_execution_update";
@@ -54,15 +53,83 @@ pub struct Clocks {
     pub settled_ms: Option<u64>,
 }
 
+/// What is known of a line whose end has not come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// Nothing yet: all of it is kept.
+    #[default]
+    Nothing,
+    /// All of it is needed, and kept.
+    Whole,
+    /// The event of the line was told. Nothing more is needed, but raw events may be kept.
+    Told,
+    /// The line is too long to be kept. Its beginning is, which has its type.
+    Skipped,
+    /// The line is no event. Nothing of it is kept.
+    Unparsed,
+}
+
+/// The open line.
+#[derive(Debug, Default)]
+struct OpenLine {
+    kept: Vec<u8>,
+    known: Known,
+    /// How long it is so far, whether it is kept or not.
+    bytes: usize,
+    /// So many of its bytes were looked at in vain: it is looked at again when there are twice as
+    /// many, so that all looks together cost no more than the line is long.
+    looked_bytes: usize,
+    /// The raw text of the line is wanted and did not fit.
+    lost: bool,
+}
+
+impl OpenLine {
+    /// Keeps more bytes. The room for them grows in steps: a long line takes its own length and a
+    /// step, not twice its length.
+    fn keep(&mut self, bytes: &[u8]) {
+        let needed = self.kept.len() + bytes.len();
+        if needed > self.kept.capacity() {
+            let step = needed.min(AGENT_LINE_STEP_BYTES);
+            self.kept.reserve_exact(needed + step - self.kept.len());
+        }
+        self.kept.extend_from_slice(bytes);
+    }
+
+    /// The line is too long: only its beginning stays, where nothing was told of the line.
+    fn skip(&mut self) {
+        if matches!(self.known, Known::Nothing | Known::Whole) {
+            self.known = Known::Skipped;
+            self.kept.truncate(AGENT_HEAD_BYTES);
+            self.kept.shrink_to_fit();
+        }
+    }
+
+    /// Nothing is kept of this line any more.
+    fn forget(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        self.reuse(kept);
+    }
+
+    /// Takes a buffer back for what is kept next, unless it is a large one.
+    fn reuse(&mut self, mut kept: Vec<u8>) {
+        if kept.capacity() <= BUFFER_KEEP_BYTES {
+            kept.clear();
+            self.kept = kept;
+        }
+    }
+
+    /// The line has ended, the next one begins.
+    fn next(&mut self) {
+        self.forget();
+        *self = Self { kept: std::mem::take(&mut self.kept), ..Self::default() };
+    }
+}
+
 /// The stream of one run: bytes in, normalized events out, totals kept.
 #[derive(Debug, Default)]
 pub struct AgentRun {
     pub(super) settings: RunSettings,
     line: OpenLine,
-    /// A longer line is not kept.
-    pub(super) long_bytes: usize,
-    /// What the line lacks that is being read: it was a long one.
-    pub(super) cut: Cut,
     /// Raw events, one a line.
     pub(super) events: String,
     pub(super) events_dropped: u64,
@@ -134,7 +201,7 @@ impl AgentRun {
     /// A run of which nothing was read.
     pub fn new(settings: RunSettings) -> Self {
         let transcript = Transcript::new(settings.secret.clone());
-        Self { settings, transcript, long_bytes: AGENT_LONG_LINE_BYTES, ..Self::default() }
+        Self { settings, transcript, ..Self::default() }
     }
 
     /// Takes bytes of pi's stdout as they came. `now_ms` is the time since the run's start.
@@ -178,9 +245,6 @@ impl AgentRun {
 
     /// Reads what is left of the stream.
     fn last_line(&mut self, now_ms: u64, tell: Tell<'_>) {
-        if self.line.long.is_some() {
-            return self.end_of_long(now_ms, tell);
-        }
         let line = std::mem::take(&mut self.line.kept);
         if self.line.known == Known::Nothing {
             self.line.looked_bytes = 0;
@@ -222,7 +286,6 @@ impl AgentRun {
     /// Bytes of heap owned now, about.
     pub fn heap_bytes(&self) -> usize {
         self.line.kept.capacity()
-            + self.line.long.as_ref().map_or(0, |long| long.heap_bytes())
             + self.events.capacity()
             + self.drift.heap_bytes()
             + self.transcript.heap_bytes()
@@ -240,31 +303,26 @@ impl AgentRun {
 
     /// Takes a part of a line: all of it that was read now. `ended`: its end was read too.
     fn part(&mut self, part: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
-        if part.len() > self.long_bytes.max(1) && self.line.long.is_none() {
-            // Its beginning may say that nothing else is needed.
-            let (head, rest) = part.split_at(self.long_bytes.max(1));
-            self.part(head, false, now_ms, tell);
-            return self.part(rest, ended, now_ms, tell);
-        }
         let held_bytes = self.line.kept.len();
         self.line.bytes = self.line.bytes.saturating_add(part.len());
-        if self.line.bytes > self.long_bytes
-            && matches!(self.line.known, Known::Nothing | Known::Whole)
-        {
-            return self.part_of_long(part, ended, now_ms, tell);
-        }
         if self.line.known == Known::Told && !self.has_room(held_bytes + part.len()) {
             self.line.lost = true;
             self.line.forget();
         }
+        if self.line.bytes > AGENT_LINE_MAX_BYTES {
+            self.skip(part, now_ms, tell);
+        }
         // A line that lies whole in what was read is read there, without a copy.
         let in_place = held_bytes == 0;
-        let skipped = self.line.lost || self.line.known == Known::Unparsed;
-        if skipped || (!in_place && !self.line.keep(part)) {
+        let ignored = matches!(self.line.known, Known::Skipped | Known::Unparsed);
+        if self.line.lost || ignored {
             if ended {
                 self.end_of_line(&[], now_ms, tell);
             }
             return;
+        }
+        if !in_place {
+            self.line.keep(part);
         }
         // What was kept is taken out of self for as long as it is looked at.
         let kept = std::mem::take(&mut self.line.kept);
@@ -281,103 +339,24 @@ impl AgentRun {
         match self.line.known {
             Known::Unparsed => self.line.forget(),
             Known::Told if !self.settings.keep_events => self.line.forget(),
-            _ if in_place => {
-                self.line.keep(part);
-            }
+            _ if in_place => self.line.keep(part),
             _ => {}
         }
     }
 
-    /// Takes a part of a line that is too long to be kept.
-    fn part_of_long(&mut self, part: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
-        let mut long = self.line.long.take().unwrap_or_else(|| {
-            let mut long = Box::<LongLine>::default();
-            long.push(&self.line.kept);
-            long
-        });
-        for piece in part.chunks(AGENT_DELTA_BYTES) {
-            long.push(piece);
-            self.tell_flow(&mut long, now_ms, tell);
+    /// The line has become too long to be kept. Where all of it came at once, nobody has looked at
+    /// its beginning yet.
+    fn skip(&mut self, part: &[u8], now_ms: u64, tell: Tell<'_>) {
+        if self.line.bytes == part.len() {
+            let head = &part[..part.len().min(AGENT_LINE_MAX_BYTES)];
+            self.find_out(head, false, now_ms, tell);
+            self.line.keep(&part[..AGENT_HEAD_BYTES]);
         }
-        // The raw event may be wanted besides.
-        self.line.lost |= !self.has_room(self.line.kept.len() + part.len());
-        if self.line.lost || !self.line.keep(part) {
-            self.line.forget();
-        }
-        if self.line.bytes > AGENT_LINE_MAX_BYTES {
-            self.line.known = Known::Unparsed;
-            self.transcript.give_up_line();
-            self.line.forget();
-        } else if let Some(cut) = long.update_is_there() {
-            self.cut = cut;
-            if let Look::Update(update) = look(long.short(), false) {
-                self.update(&update, now_ms, tell);
-                self.line.known = Known::Told;
-            }
-            self.cut = Cut::default();
-        }
-        if matches!(self.line.known, Known::Nothing | Known::Whole) {
-            self.line.long = Some(long);
-            if ended {
-                self.end_of_long(now_ms, tell);
-            }
-        } else if ended {
-            let kept = std::mem::take(&mut self.line.kept);
-            self.end_of_line(&kept, now_ms, tell);
-        }
-    }
-
-    /// Tells what came of a long text in a long line.
-    fn tell_flow(&mut self, long: &mut LongLine, now_ms: u64, tell: Tell<'_>) {
-        if let Some(line) = long.ask_flow() {
-            long.answer_flow(self.begin_flow(&line, now_ms, tell));
-        }
-        match long.take_flow() {
-            None => {}
-            Some(Flow::Part(text)) => self.transcript.flow(&text, now_ms, tell),
-            Some(Flow::Ended { rest, delta }) => {
-                self.transcript.flow(&rest, now_ms, tell);
-                self.transcript.end_flow(now_ms, tell);
-                if delta {
-                    self.line.known = Known::Told;
-                }
-            }
-        }
-    }
-
-    /// The end of such a line: its short form says what it means.
-    fn end_of_long(&mut self, now_ms: u64, tell: Tell<'_>) {
-        let raw = std::mem::take(&mut self.line.kept);
-        let lost = self.line.lost;
-        if let Some(long) = self.line.long.take() {
-            match long.end() {
-                Some((short, _)) if is_blank(short) => {}
-                Some((short, cut)) => {
-                    self.cut = cut;
-                    self.short_line(short, (!lost).then_some(&raw), now_ms, tell);
-                    self.cut = Cut::default();
-                }
-                None => self.unparsed_lines += 1,
-            }
-            self.transcript.give_up_line();
-        }
-        self.line.next();
-    }
-
-    /// Reads the short form of a line; `raw` is the line itself, where that is kept.
-    fn short_line(&mut self, short: &[u8], raw: Option<&[u8]>, now_ms: u64, tell: Tell<'_>) {
-        match look(short, true) {
-            Look::More | Look::Nothing => return self.unparsed_lines += 1,
-            Look::Whole => return self.whole(short, raw, now_ms, tell),
-            Look::ToolUpdate => self.came(TOOL_UPDATE, now_ms),
-            Look::Update(update) => self.update(&update, now_ms, tell),
-        }
-        self.keep_raw(raw, false);
+        self.line.skip();
     }
 
     /// Looks at the beginning of a line, and at more of it until it is known what it is.
     fn find_out(&mut self, line: &[u8], ended: bool, now_ms: u64, tell: Tell<'_>) {
-        let line = &line[..line.len().min(AGENT_LINE_MAX_BYTES)];
         let mut upto = (2 * self.line.looked_bytes).max(1);
         if !ended && line.len() < upto {
             return;
@@ -407,7 +386,7 @@ impl AgentRun {
     fn end_of_line(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) {
         match self.line.known {
             Known::Nothing => {}
-            Known::Whole => self.whole(line, Some(line), now_ms, tell),
+            Known::Whole => self.whole(line, now_ms, tell),
             // Its beginning was told, but nobody would take all of it for a line.
             Known::Told if self.line.bytes > AGENT_LINE_MAX_BYTES => self.unparsed_lines += 1,
             Known::Told if self.settings.secret.is_some() => self.leave_out_event(),
@@ -415,22 +394,68 @@ impl AgentRun {
                 self.events_dropped += u64::from(self.settings.keep_events);
             }
             Known::Told => self.keep_event(line),
+            Known::Skipped => {
+                self.unparsed_lines += 1;
+                let head = std::mem::take(&mut self.line.kept);
+                if let Some(kind) = type_of(&head) {
+                    self.skipped(&kind, now_ms, tell);
+                }
+            }
             Known::Unparsed => self.unparsed_lines += 1,
         }
         self.line.next();
     }
 
-    /// Reads a whole line; `raw` is what it was before it was made shorter, where that is kept.
-    fn whole(&mut self, line: &[u8], raw: Option<&[u8]>, now_ms: u64, tell: Tell<'_>) {
+    /// Reads a whole line.
+    fn whole(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) {
         let fields = str::from_utf8(line).ok().and_then(|text| Fields::parse(text).ok());
-        let fields = fields.filter(|_| line.len() <= AGENT_LINE_MAX_BYTES);
         let kind = fields.as_ref().and_then(|fields| string(fields.get("type"), AGENT_NAME_BYTES));
         let (Some(fields), Some(kind)) = (&fields, kind) else {
             self.unparsed_lines += 1;
             return;
         };
-        self.keep_raw(raw, is_whole(&kind));
+        if is_whole(&kind) || self.settings.secret.is_none() {
+            self.keep_event(line);
+        } else {
+            self.leave_out_event();
+        }
         self.event(&kind, fields, now_ms, tell);
+    }
+
+    /// The raw events that are kept; None if they were not asked for.
+    pub(super) fn raw_events(&self) -> Option<Vec<&RawValue>> {
+        let lines = self.events.lines().filter_map(|line| serde_json::from_str(line).ok());
+        self.settings.keep_events.then(|| lines.collect())
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.settings.keep_events && self.events.len() + bytes < AGENT_EVENTS_BYTES
+    }
+
+    fn leave_out_event(&mut self) {
+        self.events_left_out += u64::from(self.settings.keep_events);
+    }
+
+    /// Keeps a raw event, if that was asked for.
+    fn keep_event(&mut self, line: &[u8]) {
+        if !self.settings.keep_events {
+            return;
+        }
+        // Of a line that was told by its beginning nobody knows yet that it is JSON to its end.
+        let text = str::from_utf8(line).ok().filter(|_| self.has_room(line.len()));
+        let raw = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+        match raw.and_then(|raw| mended(raw.get(), AGENT_JSON_DEPTH)) {
+            Some(json) => {
+                let needed = self.events.len() + json.len() + 1;
+                if needed > self.events.capacity() {
+                    let room = (2 * needed).min(AGENT_EVENTS_BYTES) - self.events.len();
+                    self.events.reserve_exact(room);
+                }
+                self.events.push_str(&json);
+                self.events.push('\n');
+            }
+            None => self.events_dropped += 1,
+        }
     }
 }
 

@@ -2,13 +2,12 @@
 //! and all of it kept for the result within its bound.
 
 use std::borrow::Cow;
-use std::hash::Hasher;
+use std::hash::{DefaultHasher, Hasher};
 
 use serde_json::value::RawValue;
 
 pub use super::hold::Block;
 use super::hold::Holds;
-use super::known::{LineText, Spoken};
 use super::mask::Secret;
 use super::output::{Output, left_out};
 use super::told::{Tell, Told};
@@ -24,26 +23,94 @@ const BETWEEN_BLOCKS: &str = "\n\n";
 /// is taken for one that deltas told of.
 const ONLY_WHOLE: u64 = 1 << 63;
 
-/// The content of a message on its way, compared with what was told of it.
+/// What was told of a message: enough to know the text again, and no copy of it.
 #[derive(Debug, Default)]
-struct Whole {
-    line: LineText,
-    /// Half a pair that stood open before it.
-    half: Option<(Block, u32)>,
-    /// Bytes of the message that were told before it.
-    told_bytes: usize,
-    /// So many of its blocks were looked at.
-    seen: u64,
+struct Spoken {
+    /// How many bytes.
+    bytes: usize,
+    /// However the text was cut into pieces. (That is so of `write`, and a test holds it.)
+    hash: DefaultHasher,
+    /// Not all of it was told.
+    cut: bool,
 }
 
-/// A text that is told as it comes.
+impl Spoken {
+    /// More of it was told.
+    fn add(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.hash.write(text.as_bytes());
+    }
+}
+
+/// The text of one line on its way: what of it was told before, and for how much more there is
+/// room.
 #[derive(Debug)]
-struct Flowing {
-    block: Block,
-    half: Option<u32>,
-    whole: Whole,
-    /// Whether the text is in a message that is ending; else it is a delta.
-    in_message: bool,
+struct LineText {
+    /// So many bytes at its beginning were told by deltas.
+    known_bytes: usize,
+    /// Their hash.
+    hash: u64,
+    /// The hash of the known bytes that were seen again.
+    seen: DefaultHasher,
+    /// What was seen again is not what was told.
+    differs: bool,
+    /// A block of text came.
+    begun: bool,
+    /// The text is that of a delta, so what was cut off may come with the next one.
+    is_delta: bool,
+    room_bytes: usize,
+    /// So many bytes of the line, as it has them, found no room.
+    left_out_bytes: usize,
+}
+
+impl Default for LineText {
+    fn default() -> Self {
+        Self {
+            known_bytes: 0,
+            hash: 0,
+            seen: DefaultHasher::new(),
+            differs: false,
+            begun: false,
+            is_delta: false,
+            room_bytes: AGENT_OUTPUT_BYTES,
+            left_out_bytes: 0,
+        }
+    }
+}
+
+impl LineText {
+    /// That of a delta.
+    fn of_delta() -> Self {
+        Self { is_delta: true, ..Self::default() }
+    }
+
+    /// That of a message which has ended, of which so many bytes with this hash are known.
+    fn of_message(known_bytes: usize, hash: u64) -> Self {
+        Self { known_bytes, hash, ..Self::default() }
+    }
+
+    /// Gives what is to be told of a piece of its text.
+    fn take<'a>(&mut self, piece: &'a str) -> &'a str {
+        let (known, new) = piece.as_bytes().split_at(self.known_bytes.min(piece.len()));
+        if !known.is_empty() {
+            self.seen.write(known);
+            self.known_bytes -= known.len();
+            self.differs |= self.known_bytes == 0 && self.seen.finish() != self.hash;
+        }
+        if self.differs || new.is_empty() {
+            return "";
+        }
+        let new = piece.get(known.len()..).unwrap_or_default();
+        let fits = floor_boundary(new, self.room_bytes.min(new.len()));
+        self.room_bytes -= fits;
+        self.left_out_bytes += new.len() - fits;
+        &new[..fits]
+    }
+
+    /// Whether more of it is wanted.
+    fn goes_on(&self) -> bool {
+        !self.differs && self.left_out_bytes == 0
+    }
 }
 
 /// The text so far.
@@ -65,10 +132,6 @@ pub struct Transcript {
     holds: Holds,
     /// When the first text came.
     pub first_text_ms: Option<u64>,
-    /// The text that is told as it comes.
-    flowing: Option<Box<Flowing>>,
-    /// A message that is ending, between two such texts.
-    whole: Option<Box<Whole>>,
 }
 
 impl Transcript {
@@ -87,43 +150,16 @@ impl Transcript {
     /// Tells a delta, in pieces if it is long. What is no string is nothing.
     pub fn delta(&mut self, block: Block, delta: &RawValue, now_ms: u64, tell: Tell<'_>) {
         let Some(quoted) = quoted_text(delta) else { return };
-        self.begin_delta(block, now_ms, tell);
-        self.flow(quoted, now_ms, tell);
-        self.end_flow(now_ms, tell);
-    }
-
-    /// A delta begins whose text comes in parts: see [`Self::flow`].
-    pub fn begin_delta(&mut self, block: Block, now_ms: u64, tell: Tell<'_>) {
         if self.half.is_some_and(|(other, _)| other != block) {
             self.close_half(now_ms, tell);
         }
         self.pause(Some(block), now_ms, tell);
         let half = self.half.take().map(|(_, unit)| unit);
-        let line = LineText::of_delta();
-        let (whole, in_message) = (Whole { line, ..Whole::default() }, false);
-        self.flowing = Some(Box::new(Flowing { block, half, whole, in_message }));
-    }
-
-    /// The last text of an assistant's message that is ending comes in parts: see [`Self::flow`].
-    /// `content` is all of it so far. Whether it is told that way.
-    pub fn begin_text(&mut self, content: &RawValue, now_ms: u64, tell: Tell<'_>) -> bool {
-        let whole = self.whole.take().or_else(|| self.begin_whole(now_ms, tell).map(Box::new));
-        let Some(mut whole) = whole else { return false };
-        let mut count = 0;
-        let mut last = quoted_text(content).map(str::to_owned);
-        each_item(content, &mut |item| {
-            count += 1;
-            last = Fields::of(Some(item)).get("text").and_then(quoted_text).map(str::to_owned);
-            true
-        });
-        let before = u64::saturating_sub(count, 1);
-        self.blocks(content, &mut whole, before, now_ms, tell);
-        let block = self.begin_block(ONLY_WHOLE + before, &mut whole.line);
-        whole.seen = before + 1;
-        let whole = *whole;
-        self.flowing = Some(Box::new(Flowing { block, half: None, whole, in_message: true }));
-        self.flow(&last.unwrap_or_default(), now_ms, tell);
-        true
+        let mut line = LineText::of_delta();
+        let half = self.string(block, quoted, half, &mut line, now_ms, tell);
+        self.half = half.map(|unit| (block, unit));
+        self.spoken.cut |= !block.thinking && line.left_out_bytes > 0;
+        self.gap(block, &line, now_ms, tell);
     }
 
     /// Something else comes than more of this block: see [`Holds::hint`].
@@ -147,54 +183,25 @@ impl Transcript {
         }
     }
 
-    /// Tells the next part of a text, in JSON between its quotes; no escape, no character is cut.
-    pub fn flow(&mut self, quoted: &str, now_ms: u64, tell: Tell<'_>) {
-        let Some(mut flowing) = self.flowing.take() else { return };
-        let Flowing { block, half, whole, .. } = &mut *flowing;
-        *half = self.string(*block, quoted, half.take(), &mut whole.line, now_ms, tell);
-        self.flowing = Some(flowing);
-    }
-
-    /// The text that came in parts has ended.
-    pub fn end_flow(&mut self, now_ms: u64, tell: Tell<'_>) {
-        let Some(flowing) = self.flowing.take() else { return };
-        let Flowing { block, half, mut whole, in_message } = *flowing;
-        if in_message {
-            if half.is_some() {
-                self.say(block, whole.line.take(REPLACEMENT), now_ms, tell);
-            }
-            return self.whole = Some(Box::new(whole));
-        }
-        self.half = half.map(|unit| (block, unit));
-        self.spoken.cut |= !block.thinking && whole.line.left_out_bytes > 0;
-        self.gap(block, &whole.line, now_ms, tell);
-    }
-
-    /// The line whose text was told in parts is no event: what was told of it stays.
-    pub fn give_up_line(&mut self) {
-        (self.flowing, self.whole) = (None, None);
-    }
-
     /// Tells what deltas have not told of a message that has ended: the rest, or all of it. Where
-    /// they have told something else, that is counted. `content` is its blocks, or a string, of
-    /// which so many bytes were left out before: `cut_bytes`.
-    pub fn whole(
-        &mut self,
-        content: Option<&RawValue>,
-        cut_bytes: usize,
-        now_ms: u64,
-        tell: Tell<'_>,
-    ) {
-        let begun = self.whole.take();
+    /// they have told something else, that is counted. `content` is its blocks, or a string.
+    pub fn whole(&mut self, content: Option<&RawValue>, now_ms: u64, tell: Tell<'_>) {
         if self.spoken.bytes == 0 {
             // The last message is this one, whether it has text or not.
             self.output.next_message(0);
         }
         let Some(content) = content else { return self.close_half(now_ms, tell) };
-        let whole = begun.or_else(|| self.begin_whole(now_ms, tell).map(Box::new));
-        let Some(mut whole) = whole else { return };
-        let behind = self.blocks(content, &mut whole, u64::MAX, now_ms, tell) + cut_bytes;
-        let Whole { mut line, half, told_bytes, .. } = *whole;
+        let half = self.half.take_if(|(block, _)| !block.thinking);
+        self.end_blocks(now_ms, tell);
+        self.half = half;
+        if self.spoken.cut || self.spoken.bytes > AGENT_OUTPUT_BYTES {
+            return self.close_half(now_ms, tell);
+        }
+        // Its other half may be in what is told now.
+        let half = self.half.take();
+        let told_bytes = self.spoken.bytes;
+        let mut line = LineText::of_message(told_bytes, self.spoken.hash.finish());
+        let behind = self.blocks(content, &mut line, now_ms, tell);
         if line.differs || (line.known_bytes > 0 && behind == 0) {
             self.mismatches += 1;
         } else if line.known_bytes == 0 {
@@ -209,50 +216,28 @@ impl Transcript {
         }
     }
 
-    /// The content of a message that has ended is compared with what was told of it. None where
-    /// that cannot be.
-    fn begin_whole(&mut self, now_ms: u64, tell: Tell<'_>) -> Option<Whole> {
-        let half = self.half.take_if(|(block, _)| !block.thinking);
-        self.end_blocks(now_ms, tell);
-        self.half = half;
-        if self.spoken.cut || self.spoken.bytes > AGENT_OUTPUT_BYTES {
-            self.close_half(now_ms, tell);
-            return None;
-        }
-        let (known_bytes, hash) = (self.spoken.bytes, self.spoken.hash.finish());
-        let line = LineText::of_message(known_bytes, hash);
-        // Its other half may be in what is told now.
-        Some(Whole { line, half: self.half.take(), told_bytes: known_bytes, seen: 0 })
-    }
-
-    /// Tells what is not known of the blocks of a message that has ended, of those before `upto`
-    /// that were not seen yet. Gives how many bytes behind them were not looked at.
+    /// Tells what is not known of the blocks of a message that has ended. Gives how many bytes
+    /// behind them were not looked at.
     fn blocks(
         &mut self,
         content: &RawValue,
-        whole: &mut Whole,
-        upto: u64,
+        line: &mut LineText,
         now_ms: u64,
         tell: Tell<'_>,
     ) -> usize {
-        let seen = whole.seen;
-        if let Some(quoted) = quoted_text(content).filter(|_| seen == 0 && upto > 0) {
-            whole.seen = 1;
-            self.block(ONLY_WHOLE, quoted, &mut whole.line, now_ms, tell);
+        if let Some(quoted) = quoted_text(content) {
+            self.block(ONLY_WHOLE, quoted, line, now_ms, tell);
         }
         let mut at = 0;
         each_item(content, &mut |item| {
-            if at >= seen && at < upto {
-                let item = Fields::of(Some(item));
-                let kind = item.get("type").map_or("", RawValue::get);
-                let text = item.get("text").filter(|_| kind == r#""text""#);
-                if let Some(quoted) = text.and_then(quoted_text) {
-                    self.block(ONLY_WHOLE + at, quoted, &mut whole.line, now_ms, tell);
-                }
-                whole.seen = at + 1;
+            let item = Fields::of(Some(item));
+            let is_text = item.get("type").is_some_and(|kind| kind.get() == r#""text""#);
+            let text = item.get("text").filter(|_| is_text);
+            if let Some(quoted) = text.and_then(quoted_text) {
+                self.block(ONLY_WHOLE + at, quoted, line, now_ms, tell);
             }
             at += 1;
-            at < seen || (whole.line.goes_on() && at < upto.min(AGENT_BLOCKS))
+            line.goes_on() && at < AGENT_BLOCKS
         })
     }
 

@@ -7,22 +7,15 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::event::known;
+use super::event::is_whole;
 use super::mask::{Form, Secret};
 use crate::limits::AGENT_TYPE_BYTES;
 
 /// The line that says so, at the beginning of what others see.
 pub const NOTE: &str = "{\"type\":\"execd\",\"note\":\"message_update and tool_execution_update \
                         lines are left out: this run has an api_key\"}\n";
-/// Events that tell a text in pieces.
-const IN_PIECES: [&str; 3] = [TEXT, "tool_execution_update", "bash_execution_update"];
 /// The one whose pieces the run's reader puts together.
 const TEXT: &str = "message_update";
-
-/// Whether an event holds what it tells as a whole, as far as is known.
-pub fn is_whole(event: &str) -> bool {
-    known(event).is_some() && !IN_PIECES.contains(&event)
-}
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
