@@ -42,6 +42,16 @@ pub trait Families: Debug + Default + 'static {
     /// buffers and its log have these bytes already.
     fn take(&mut self, core: &mut Session, source: Source, length: usize, cx: &mut Cx<Self>);
 
+    /// What everybody sees in place of output that came on `source`, where the stream says that it
+    /// is rewritten: made of the first `length` bytes of `cx.reading.buffer`.
+    fn rewrite(
+        &mut self,
+        core: &mut Session,
+        source: Source,
+        length: usize,
+        cx: &mut Cx<Self>,
+    ) -> Vec<u8>;
+
     /// Whether the session's output may be read: whether those who read what the family makes of
     /// the output have room for more.
     fn may_read(&self, core: &Session, cx: &Cx<Self>) -> bool;

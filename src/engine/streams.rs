@@ -287,15 +287,30 @@ pub(super) fn accept<F: Families>(
     if core.output.dropped {
         return;
     }
-    let filtered = core.stream(source).is_some_and(|stream| stream.visible.is_some());
-    let length = if filtered {
-        // The family reads more than others may see.
-        family.take(core, source, length, cx);
-        let visible = core.stream(source).and_then(|stream| stream.visible.as_mut());
-        visible.map_or(0, |visible| visible.take_out(&mut cx.reading.buffer, length))
-    } else {
-        length
-    };
+    if !core.stream(source).is_some_and(|stream| stream.rewritten) {
+        return show(entry, source, length, logged, cx);
+    }
+    let shown = family.rewrite(core, source, length, cx);
+    show_all(entry, source, &shown, cx);
+}
+
+/// Shows what a session's family has made of its output, in pieces as they are read else.
+fn show_all<F: Families>(entry: &mut Entry<F>, source: Source, shown: &[u8], cx: &mut Cx<F>) {
+    for piece in shown.chunks(READ_BUFFER_BYTES) {
+        cx.reading.buffer[..piece.len()].copy_from_slice(piece);
+        show(entry, source, piece.len(), false, cx);
+    }
+}
+
+/// Shows the first bytes of the buffer to everybody who sees a session's output.
+fn show<F: Families>(
+    entry: &mut Entry<F>,
+    source: Source,
+    length: usize,
+    logged: bool,
+    cx: &mut Cx<F>,
+) {
+    let Entry { core, family } = entry;
     let bytes = &cx.reading.buffer[..length];
     core.take(source, bytes, cx.now_ns);
     let matched = core.show_waits(bytes);
@@ -308,16 +323,17 @@ pub(super) fn accept<F: Families>(
     if matched || moved || core.waits.iter().any(|wait| wait.progress.is_some() || wait.by_output) {
         cx.touch(core);
     }
-    if !filtered {
-        family.take(core, source, length, cx);
-    }
+    family.take(core, source, length, cx);
     cx.pass_on(core.id, source, length);
 }
 
-/// Puts a line of execd's own where a session's output is seen, before there is any.
-pub fn begin_with<F: Families>(core: &mut Session, line: &[u8], cx: &mut Cx<F>) {
-    core.take(Source::Output, line, cx.now_ns);
-    cx.keeper.append(core.id, Source::Output, line);
+/// Adds to a session's output what its family has left to show when the stream has ended. Attached
+/// clients get it with the rest.
+pub fn end_with<F: Families>(core: &mut Session, bytes: &[u8], cx: &mut Cx<F>) {
+    if !bytes.is_empty() {
+        core.take(Source::Output, bytes, cx.now_ns);
+        cx.keeper.append(core.id, Source::Output, bytes);
+    }
 }
 
 /// End of file or hang-up of one of a session's streams. The output has ended when both have.

@@ -42,6 +42,12 @@ pub trait Family: Sized {
     /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`.
     fn take(_own: Option<&mut Self>, _core: &mut Session, _from: (Source, usize), _cx: &mut Cx) {}
 
+    /// What everybody sees in place of output of a session of its own, where the stream says that it
+    /// is rewritten: made of the first bytes of `cx.reading.buffer`, so many.
+    fn rewrite(&mut self, _core: &mut Session, from: (Source, usize), cx: &mut Cx) -> Vec<u8> {
+        cx.reading.buffer[..from.1].to_vec()
+    }
+
     /// Whether output of a session of its own may be read: whether those who read what the family
     /// makes of the output have room for more.
     fn may_read(&self, _core: &Session, _cx: &Cx) -> bool {
@@ -213,6 +219,19 @@ macro_rules! families {
                     let own = own!(self, $Name);
                     <$module::$Name as Family>::take(own, core, (source, length), cx);
                 })+
+            }
+
+            fn rewrite(
+                &mut self,
+                core: &mut Session,
+                source: Source,
+                length: usize,
+                cx: &mut Cx,
+            ) -> Vec<u8> {
+                match self {
+                    Self::Nobody => cx.reading.buffer[..length].to_vec(),
+                    $($(#[$only])* Self::$Name(own) => own.rewrite(core, (source, length), cx),)+
+                }
             }
 
             fn may_read(&self, core: &Session, cx: &Cx) -> bool {

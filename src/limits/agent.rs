@@ -56,8 +56,6 @@ pub const AGENT_SECRET_MAX_BYTES: usize = 4_096;
 pub const AGENT_SECRET_HINT_BYTES: usize = 16;
 /// Blocks of a message whose last bytes may be the beginning of an api_key at once.
 pub const AGENT_HOLDS_MAX: usize = 64;
-/// First bytes of a line of pi's stream in which its type must stand, where an api_key is masked.
-pub const AGENT_TYPE_BYTES: usize = 128;
 /// Bytes of pi's stderr that are kept for its error.
 pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
 /// Bytes of a run's raw output that no unified-exec call has told.

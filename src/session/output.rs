@@ -4,7 +4,6 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use crate::limits::FLOOD_READ_BYTES;
-use crate::pure::agent::visible::Visible;
 use crate::pure::process::life::Fact;
 use crate::sys::io::{self, NOTHING_NOW, TERMINAL_CLOSED};
 
@@ -25,8 +24,8 @@ pub struct Output {
     pub dropped: bool,
     /// The last read filled the buffer: a pipe in flood, whose pages are worth passing on whole.
     pub flooding: bool,
-    /// What others than the session's family may see of it, where it may hold a secret.
-    pub visible: Option<Box<Visible>>,
+    /// The session's family makes of it what everybody else sees: views, log, clients.
+    pub rewritten: bool,
     /// Reads that failed, one after the other.
     pub failures: usize,
     /// How much a raised pipe counts against the limit of all raised pipes.
@@ -71,7 +70,7 @@ impl Output {
             held: [false; Hold::ALL.len()],
             dropped: false,
             flooding: false,
-            visible: None,
+            rewritten: false,
             failures: 0,
             pipe_bytes,
         }
@@ -108,11 +107,6 @@ impl Output {
         self.ready = false;
     }
 
-    /// What was read and may not be passed on yet.
-    fn held(&self) -> &[u8] {
-        self.visible.as_ref().map_or(&[], |visible| visible.held())
-    }
-
     /// Reads one piece. A short read does not mean drained: only [`Piece::Nothing`]
     /// does, and it clears `ready`, as does a change.
     pub fn read(&mut self, buffer: &mut [u8]) -> Piece {
@@ -120,20 +114,13 @@ impl Output {
             self.ready = false;
             return Piece::Nothing;
         };
-        let lead = self.held().len();
-        buffer[..lead].copy_from_slice(self.held());
-        let piece = match io::read_or_errno(fd, &mut buffer[lead..]) {
+        let piece = match io::read_or_errno(fd, buffer) {
             Ok(bytes @ 1..) => {
                 self.failures = 0;
-                let piece = &mut buffer[..lead + bytes];
-                return Piece::Bytes(match &mut self.visible {
-                    Some(visible) => visible.mask(piece),
-                    None => {
-                        // The pages of a flood are passed on unseen.
-                        self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
-                        bytes
-                    }
-                });
+                // The pages of a flood are passed on unseen.
+                let seen = self.tty || self.rewritten;
+                self.flooding = !seen && bytes >= FLOOD_READ_BYTES;
+                return Piece::Bytes(bytes);
             }
             Err(errno) if NOTHING_NOW.contains(&errno) => Piece::Nothing,
             Err(errno) if !(self.tty && errno == TERMINAL_CLOSED) => {
@@ -141,19 +128,12 @@ impl Output {
                 self.failures += 1;
                 return Piece::Failed(errno);
             }
-            // What was held back comes first; the end is still there for the next read.
-            _ if lead > 0 => return Piece::Bytes(self.release_held()),
             // A PTY's master says EIO while no slave is open, and may go on later.
             _ if self.tty => Piece::Changed(Fact::TtyHangUp),
             _ => Piece::Changed(Fact::PipeEof),
         };
         self.ready = false;
         piece
-    }
-
-    /// Nothing follows what was held back. Gives how much that is.
-    fn release_held(&mut self) -> usize {
-        self.visible.as_mut().map_or(0, |visible| visible.release())
     }
 }
 

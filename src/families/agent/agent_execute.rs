@@ -127,6 +127,10 @@ wire::params! {
             Kind::Bool,
             "keeps pi's raw events for the result",
         );
+        raw_log "raw_log": bool = optional(
+            Kind::Bool,
+            "its log has pi's stream as pi wrote it, in place of its events; not with api_key",
+        );
         strict_model "strict_model": Option<bool> = optional(
             Kind::Bool,
             "false: another model than the one asked for may answer; default true: then the run \
@@ -191,6 +195,9 @@ fn read(raw: &str) -> Result<Params, RpcError> {
     let fits = |key: &String| key.len() <= AGENT_SECRET_MAX_BYTES && key.bytes().all(plain);
     if params.api_key.as_ref().is_some_and(|key| !fits(key)) {
         return Err(invalid("api_key", KEY_WANTED));
+    }
+    if params.raw_log && params.api_key.is_some() {
+        return Err(invalid("raw_log", "must not be given with api_key: pi may write the key"));
     }
     if params.timeout_ms.is_some_and(|ms| ms.0 < AGENT_TIMEOUT_MIN_MS) {
         return Err(invalid("timeout_ms", "must be 100 or more"));
@@ -304,6 +311,7 @@ fn planned(params: Params, program: LaunchSpec) -> AgentStart {
         max_cost_usd: params.max_cost_usd,
         max_tokens: params.max_tokens.map(|tokens| tokens.clamped(0, u64::MAX)),
         stream: params.stream.unwrap_or(true),
+        raw_log: params.raw_log,
         strict_model,
     };
     // A word that short is no key, and may well be a part of what pi writes of itself.

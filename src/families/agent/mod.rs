@@ -23,6 +23,7 @@ use crate::engine::closing::Closing;
 use crate::engine::contract::Answered;
 use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
+use crate::engine::streams::end_with;
 use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX};
 use crate::pure::agent::program::Version;
 use crate::pure::agent::{End, GoingOn, Stop, Told};
@@ -96,14 +97,12 @@ fn start_failure(program: &str, failure: &str) -> String {
     of_workspace.unwrap_or_else(|| failure.to_owned())
 }
 
-/// Sends an event of a run to the client that asked for the run; `request`: the request's id, as
-/// it was sent.
-fn tell_event(client: &mut Client, request: &str, told: &Told<'_>) {
-    let mut event = wire::to_json(told);
+/// Sends an event of a run, which is JSON, to the client that asked for the run; `request`: the
+/// request's id, as it was sent.
+fn send_event(client: &mut Client, request: &str, event: &[u8]) {
+    let mut note = format!(r#"{{"request_id":{request},"#).into_bytes();
     // The object goes on behind the request's id.
-    event[0] = b',';
-    let mut note = format!(r#"{{"request_id":{request}"#).into_bytes();
-    note.append(&mut event);
+    note.extend_from_slice(&event[1..]);
     client.notify_json("agent_event", &note);
 }
 
@@ -171,19 +170,24 @@ impl Family for Agent {
         matches!(self, Self::Probe(_))
     }
 
-    fn take(
-        own: Option<&mut Self>,
+    /// Others see the events that pi's stream is read as, and pi's stderr, unless the call asks for
+    /// the stream itself.
+    fn rewrite(
+        &mut self,
         core: &mut Session,
         (source, length): (Source, usize),
         cx: &mut Cx,
-    ) {
-        let Some(Self::Run(run)) = own else { return };
+    ) -> Vec<u8> {
+        let bytes = &cx.reading.buffer[..length];
+        let Self::Run(run) = self else { return bytes.to_vec() };
         if source == Source::Errors {
-            return run.push_stderr(&cx.reading.buffer[..length]);
+            return run.push_stderr(bytes);
         }
-        run.advance(core, Some(length), cx);
+        let raw = run.spec.raw_log.then(|| bytes.to_vec());
+        let events = run.advance(core, Some(length), cx);
         // The run's deadlines have moved, or its budget is used up.
         cx.touch(core);
+        raw.unwrap_or(events)
     }
 
     /// Events are never dropped (protocol.md, Notifications), so pi waits for a slow reader.
@@ -293,25 +297,30 @@ impl Family for Agent {
 }
 
 impl Run {
-    /// Hands the run so many bytes that were read, or tells it that no more will come; the events
-    /// that this makes go to who waits for its result.
-    fn advance(&mut self, core: &Session, length: Option<usize>, cx: &mut Cx) {
+    /// Hands the run so many bytes that were read, or tells it that no more will come. The events
+    /// that this makes go to the client that waits for its result, and are given as lines.
+    fn advance(&mut self, core: &Session, length: Option<usize>, cx: &mut Cx) -> Vec<u8> {
         let now_ms = (cx.now_ns - core.facts.started_ns) / NS_PER_MS;
         let wait = wait_of(core).filter(|_| self.spec.stream);
         let pending = wait.and_then(|wait| cx.pending.get(&wait.ticket));
         let mut reader = pending
             .and_then(|pending| Some((cx.clients.get_mut(pending.client)?, pending.id.as_json())));
         let doing = &mut self.doing;
+        let mut lines = Vec::new();
         let mut tell = |told: &Told<'_>| {
             doing.note(told);
+            let event = wire::to_json(told);
             if let Some((client, request)) = &mut reader {
-                tell_event(client, request, told);
+                send_event(client, request, &event);
             }
+            lines.extend_from_slice(&event);
+            lines.push(b'\n');
         };
         match length {
             Some(length) => self.run.push(&cx.reading.buffer[..length], now_ms, &mut tell),
             None => self.run.finish(now_ms, &mut tell),
         }
+        lines
     }
 
     /// A run that was cancelled, whose time is over or whose budget is used up is ended; what a
@@ -330,7 +339,9 @@ impl Run {
             }
             // While somebody still waits: what is told at the stream's end is told like all else.
             if told_all(core) && !std::mem::replace(&mut self.finished, true) {
-                self.advance(core, None, cx);
+                let events = self.advance(core, None, cx);
+                end_with(core, &self.end_stderr(), cx);
+                end_with(core, if self.spec.raw_log { &[] } else { &events }, cx);
             }
             return;
         }

@@ -4,6 +4,7 @@
 use crate::limits::{
     AGENT_EXIT_MS, AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_STARTING_MS, AGENT_STDERR_BYTES,
 };
+use crate::pure::agent::mask::MaskedText;
 use crate::pure::agent::{AgentRun, Doing, End, Policy, RunSettings, Stop};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, lossy};
@@ -26,6 +27,8 @@ pub struct AgentSpec {
     pub max_tokens: Option<u64>,
     /// The run's events are sent as they come.
     pub stream: bool,
+    /// The run's log has pi's stream as it came, in place of events.
+    pub raw_log: bool,
     /// The run is ended when another model answers.
     pub strict_model: bool,
 }
@@ -103,6 +106,8 @@ pub struct Run {
     /// How many other runs have been starting while this one was.
     pub others_starting: u64,
     stderr: TailRing,
+    /// What may be the beginning of the run's key at the end of it.
+    errors: MaskedText,
     /// The file that the run's prompt is in; gone with the run.
     _prompt: Option<MemoryFile>,
 }
@@ -116,6 +121,7 @@ impl Run {
         settings: RunSettings,
         prompt: Option<MemoryFile>,
     ) -> Self {
+        let errors = MaskedText::new(settings.secret.clone());
         let run = AgentRun::new(settings);
         Self {
             spec,
@@ -134,13 +140,23 @@ impl Run {
             exec_ms: None,
             others_starting: 0,
             stderr: TailRing::new(AGENT_STDERR_BYTES),
+            errors,
             _prompt: prompt,
         }
     }
 
-    /// Takes in what pi wrote to stderr.
-    pub fn push_stderr(&mut self, bytes: &[u8]) {
-        self.stderr.push(bytes);
+    /// Takes in what pi wrote to stderr. Gives what others may see of it.
+    pub fn push_stderr(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let seen = self.errors.take(bytes);
+        self.stderr.push(&seen);
+        seen
+    }
+
+    /// No more comes on stderr: gives what was held back.
+    pub fn end_stderr(&mut self) -> Vec<u8> {
+        let rest = self.errors.end();
+        self.stderr.push(&rest);
+        rest
     }
 
     /// The last of what pi wrote to stderr.
@@ -250,6 +266,7 @@ mod tests {
             max_cost_usd: None,
             max_tokens: None,
             stream: true,
+            raw_log: false,
             strict_model: true,
         };
         Run::new(spec, Called::default(), RunSettings::default(), None)

@@ -5,12 +5,11 @@ use super::agent_dir::{self, Isolation};
 use super::run::{AgentSpec, Called, Run};
 use super::{Agent, MASK, prompt, start_failure, starting};
 use crate::engine::launch::LaunchSpec;
-use crate::engine::streams::begin_with;
 use crate::families::{Cx, Engine, Entry, State};
 use crate::limits::AGENT_UNREAD_BYTES;
-use crate::pure::agent::visible::{NOTE, Visible};
 use crate::pure::agent::{AgentRun, End, RunSettings, Stop};
 use crate::pure::time::rfc3339::format_utc_ms;
+use crate::session::output::Source;
 use crate::session::view::View;
 use crate::session::{SessionId, Ways};
 use crate::sys::agent_dirs::SWEEP_FLAG;
@@ -104,13 +103,10 @@ pub(super) fn begin(
     if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
         core.view = View::new(AGENT_UNREAD_BYTES);
         core.ways = Ways { own_cap: true, leader_first: true, ..core.ways };
-        // A tool that prints its environment would have the key in the log.
-        if let Some(secret) = &start.settings.secret {
-            core.output.visible = Some(Visible::of_events(secret.clone()).into());
-            if let Some(errors) = &mut core.errors {
-                errors.visible = Some(Visible::of_text(secret.clone()).into());
+        for source in [Source::Output, Source::Errors] {
+            if let Some(stream) = core.stream(source) {
+                stream.rewritten = true;
             }
-            begin_with(core, NOTE.as_bytes(), &mut engine.cx);
         }
         let mut run = Run::new(start.spec, start.called, start.settings, file);
         run.leaves_files = leaves_files;

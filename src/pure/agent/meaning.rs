@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::drift::count;
 use super::event::{Update, is_assistant, known, update_of};
-use super::mask::{Form, Secret};
+use super::mask::Secret;
 use super::run::AgentRun;
 use super::text::Block;
 use super::told::{Tell, Told};
@@ -287,15 +287,12 @@ fn append_blocks(content: &RawValue, output: &mut Bounded) {
     output.omitted_bytes += behind as u64;
 }
 
-/// JSON of a message_update, whose line comes as pi wrote it, with the secret masked in it.
+/// JSON of a message_update, whose line is read as pi wrote it, with the secret masked in it.
 fn masked<'a>(secret: Option<&Secret>, json: &'a str) -> Cow<'a, str> {
-    let Some(secret) = secret.filter(|secret| secret.is_in(json.as_bytes())) else {
-        return Cow::Borrowed(json);
-    };
-    let mut bytes = json.as_bytes().to_vec();
-    let (length, _) = secret.hide(&mut bytes, Form::Json);
-    bytes.truncate(length);
-    Cow::Owned(String::from_utf8(bytes).unwrap_or_default())
+    let bytes = secret.and_then(|secret| secret.masked(json.as_bytes()));
+    bytes.map_or(Cow::Borrowed(json), |bytes| {
+        Cow::Owned(String::from_utf8(bytes).unwrap_or_default())
+    })
 }
 
 /// The same of a value.

@@ -5,8 +5,6 @@
 //! |---|---|
 //! | `agent_files.rs` | the files of a run's own agent directory |
 //! | `mask.rs` | a secret made unreadable in a text |
-//! | `visible.rs` | what others may see of a stream that holds a secret |
-//! | `hold.rs` | text in pieces, a secret masked that comes in several of them |
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
 //! | `run.rs` | [`AgentRun`]: the stream's lines, each read as far as it is needed |
 //! | `meaning.rs` | what each event means for the run |
@@ -34,7 +32,6 @@ mod drift;
 mod end;
 mod ending;
 mod event;
-mod hold;
 mod kind;
 pub mod mask;
 mod meaning;
@@ -47,7 +44,6 @@ mod stop;
 mod text;
 mod told;
 mod usage;
-pub mod visible;
 
 pub use cause::{cleaned_stderr, paragraph, with_stderr};
 pub use doing::Doing;

@@ -35,7 +35,7 @@ pub struct RunSettings {
     pub asked: Asked,
     /// What the client calls the run: each event has it, and the report.
     pub label: Option<String>,
-    /// What nobody may read in what is told. (Lines that hold a text whole come with it masked.)
+    /// What nobody may read in what is told.
     pub secret: Option<Secret>,
 }
 
@@ -408,6 +408,8 @@ impl AgentRun {
 
     /// Reads a whole line.
     fn whole(&mut self, line: &[u8], now_ms: u64, tell: Tell<'_>) {
+        let masked = self.settings.secret.as_ref().and_then(|secret| secret.masked(line));
+        let line = masked.as_deref().unwrap_or(line);
         let fields = str::from_utf8(line).ok().and_then(|text| Fields::parse(text).ok());
         let kind = fields.as_ref().and_then(|fields| string(fields.get("type"), AGENT_NAME_BYTES));
         let (Some(fields), Some(kind)) = (&fields, kind) else {

@@ -215,28 +215,95 @@ fn raw_events_are_kept_up_to_their_bound() {
     assert!(outcome.run.heap_bytes() <= 9 * 1024 * 1024, "{}", outcome.run.heap_bytes());
 }
 
+/// A line of this beginning that is as long as lines may be, and so many bytes longer, in pieces.
+fn long_line(run: &mut AgentRun, head: &str, over: usize, told: &mut Vec<Value>) {
+    let mut tell = |event: &super::Told<'_>| told.push(serde_json::to_value(event).unwrap());
+    run.push(head.as_bytes(), 1, &mut tell);
+    let piece = vec![b'x'; 1024 * 1024];
+    let mut left = AGENT_LINE_MAX_BYTES + over - head.len() - 2;
+    while left > 0 {
+        let now = left.min(piece.len());
+        run.push(&piece[..now], 1, &mut tell);
+        left -= now;
+        assert!(run.heap_bytes() < AGENT_LINE_MAX_BYTES + 1024 * 1024, "{}", run.heap_bytes());
+    }
+    run.push(b"\"}\n", 1, &mut tell);
+}
+
+/// rule: agent.md, The stream: A line over 16 MiB counts as unparsed, also where it is skipped
 #[test]
 fn a_line_over_the_longest_counts_as_unparsed_also_where_it_is_skipped() {
     let heads = [
         r#"{"type":"message_update","assistantMessageEvent":{"type":"text_start"},"more":""#,
         r#"{"type":"message_end","more":""#,
+        r#"{"more":""#,
     ];
     for head in heads {
-        for (over, unparsed) in [(0, 0), (1, 1)] {
+        for (over, unparsed) in [(0, u64::from(head == heads[2])), (1, 1)] {
             let mut run = AgentRun::new(RunSettings::default());
-            let mut tell = |_: &super::Told<'_>| {};
-            run.push(head.as_bytes(), 1, &mut tell);
-            let piece = vec![b'x'; 1024 * 1024];
-            let mut left = AGENT_LINE_MAX_BYTES + over - head.len() - 2;
-            while left > 0 {
-                let now = left.min(piece.len());
-                run.push(&piece[..now], 1, &mut tell);
-                left -= now;
-            }
-            run.push(b"\"}\n{\"type\":\"turn_start\"}\n", 1, &mut tell);
+            long_line(&mut run, head, over, &mut Vec::new());
+            run.push(b"{\"type\":\"turn_start\"}\n", 1, &mut |_| {});
             let report = serde_json::to_value(run.report(&done())).unwrap();
             assert_eq!(report["provider_data"]["unparsed_lines"], unparsed, "{head} {over}");
             assert_eq!(report["num_turns"], 1, "the next line is read");
         }
+    }
+    // One that came at once.
+    let head = r#"{"type":"agent_end","messages":""#;
+    let mut line = head.as_bytes().to_vec();
+    line.resize(AGENT_LINE_MAX_BYTES, b'x');
+    line.extend_from_slice(b"\"}\n");
+    let mut run = AgentRun::new(RunSettings::default());
+    run.push(&line, 7, &mut |_| {});
+    assert_eq!(run.clocks().settled_ms, Some(7));
+}
+
+/// rule: agent.md, The stream: Of a line over 16 MiB the type is read: an agent_end ends the run,
+///   and what may have cost something makes it wire_drift
+#[test]
+fn of_a_line_that_is_skipped_the_type_counts() {
+    let before = lines(&[event("agent_start"), event("turn_start"), start("assistant")]);
+    let answered = [before.clone(), lines(&[answer(&json!({}))])].concat();
+    // What comes before, what is skipped, whether the run is done, how it ends, and its error.
+    let table = [
+        (&answered, r#"{"type":"agent_end","messages":""#, true, "stop", ""),
+        (&answered, r#"{"a":[{"type":1}],"type":"agent_end","messages":""#, true, "stop", ""),
+        (&before, r#"{"type":"agent_end","messages":""#, true, "wire_drift", "message 1 is missing"),
+        (
+            &answered,
+            r#"{"type":"message_end","message":""#,
+            false,
+            "wire_drift",
+            "a message_end of more than 16 MiB was skipped",
+        ),
+        (
+            &answered,
+            r#"{"type":"compaction_end","result":""#,
+            false,
+            "wire_drift",
+            "a compaction_end of more than 16 MiB was skipped",
+        ),
+        (&answered, r#"{"type":"turn_end","message":""#, false, "stop", ""),
+        (&answered, r#"{"type":"tool_execution_end","result":""#, false, "stop", ""),
+    ];
+    for (before, head, done_then, reason, error) in table {
+        let mut run = AgentRun::new(RunSettings::default());
+        let mut told = Vec::new();
+        for line in before {
+            run.push(line.as_bytes(), 1, &mut |_| {});
+            run.push(b"\n", 1, &mut |_| {});
+        }
+        long_line(&mut run, head, 1, &mut told);
+        assert_eq!(run.clocks().settled_ms.is_some(), done_then, "{head}");
+        if !done_then {
+            run.push(b"{\"type\":\"agent_end\",\"messages\":[]}\n", 2, &mut |_| {});
+        }
+        run.finish(3, &mut |_| {});
+        let report = serde_json::to_value(run.report(&done())).unwrap();
+        assert_eq!(report["finish_reason"], reason, "{head}");
+        assert!(report["error"].as_str().unwrap_or("").contains(error), "{head} {report}");
+        assert_eq!(report["provider_data"]["unparsed_lines"], 1);
+        let turns = told.iter().filter(|one| one["event"] == "turn_end").count();
+        assert_eq!(turns, usize::from(head.contains("turn_end")), "{told:?}");
     }
 }

@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hasher};
 
 use serde_json::value::RawValue;
 
-pub use super::hold::Block;
-use super::hold::Holds;
-use super::mask::Secret;
+pub use super::mask::Block;
+
+use super::mask::{Holds, Secret};
 use super::output::{Output, left_out};
 use super::told::{Tell, Told};
 use crate::limits::{AGENT_BLOCKS, AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
