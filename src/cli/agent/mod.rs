@@ -141,8 +141,9 @@ impl Run {
         let system = |what: &'static str| {
             move |errno| format!("cannot start: {what}: {}", errno_text(errno))
         };
-        let AgentOptions { params, json, verbose, max_line_bytes, mut flags, .. } = options;
+        let AgentOptions { mut params, json, verbose, max_line_bytes, mut flags, .. } = options;
         if let Some(log) = &log {
+            params.insert("raw_log".to_owned(), true.into());
             // All of it becomes one file, unless who called says what is to be kept.
             flags.splice(0..0, ["--log-keep-bytes", "0"].map(Into::into));
             flags.extend(["--log-dir".into(), log.dir().into()]);

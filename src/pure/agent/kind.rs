@@ -1,8 +1,6 @@
 //! Of which kind a failure is (agent.md, error_kind), so that a runner can decide on another try
 //! without reading texts. execd's own reasons count first, then the status code of the provider's
-//! answer and the identifiers in it, and words last.
-
-mod words;
+//! answer and what it says besides, by one table of words.
 
 use serde::Serialize;
 
@@ -10,7 +8,6 @@ use super::cause::{complaints, is_crash};
 use super::stop::Stop;
 use crate::limits::AGENT_ERROR_BYTES;
 use crate::pure::text::utf8::floor_boundary;
-use words::{LOCKED, NOT_STARTED, ORDER, TOO_LARGE, any};
 
 /// The kinds, as a result has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -74,8 +71,7 @@ impl Evidence<'_> {
         failed && self.stop.is_none()
     }
 
-    /// Whether the run failed because another pi held files of the agent directory. pi warns of
-    /// such files too where it can do without them.
+    /// Whether another pi held files of the agent directory. pi may only warn of that.
     fn locked(&self) -> bool {
         let stderr = self.died().then_some(self.stderr);
         let texts = [self.words, self.failure, stderr];
@@ -112,13 +108,16 @@ pub fn kind_of(evidence: &Evidence<'_>) -> ErrorKind {
     if let Some(kind) = evidence.words.and_then(kind_of_text) {
         return kind;
     }
+    // pi reads no key while another one holds its file: what it says then misleads.
     if evidence.locked() {
-        // pi reads no key while another one holds its file: what it says then misleads.
         return ErrorKind::NotStarted;
     }
     if died || evidence.words.is_none() {
         let lines = complaints(evidence.stderr);
-        let said = lines.iter().find_map(|line| kind_of_start(line).or_else(|| kind_of_text(line)));
+        let said = lines.iter().find_map(|line| match any(&lower(line), NOT_STARTED) {
+            true => Some(ErrorKind::NotStarted),
+            false => kind_of_text(line),
+        });
         if let Some(kind) = said {
             return kind;
         }
@@ -132,31 +131,21 @@ pub fn advice(evidence: &Evidence<'_>) -> Option<&'static str> {
     evidence.locked().then_some(isolate)
 }
 
-// ---- Texts ------------------------------------------------------------------------------
-
-/// What a line of stderr says of a pi that did not begin.
-fn kind_of_start(line: &str) -> Option<ErrorKind> {
-    any(&lower(line), NOT_STARTED).then_some(ErrorKind::NotStarted)
-}
-
 /// What the text of an error says; None if that is nothing known.
 fn kind_of_text(text: &str) -> Option<ErrorKind> {
     let text = &*lower(text);
     match status(text) {
         Some(status) => kind_of_status(status, text),
-        None => ORDER.iter().find(|(_, words)| any(text, words)).map(|(kind, _)| *kind),
+        None => WORDS.iter().find(|(_, words)| any(text, words)).map(|(kind, _)| *kind),
     }
 }
 
-/// What an HTTP status says. Providers use the same one for several things: then the identifiers
-/// and words of the body decide, each in the way that a runner which retries needs.
+/// What an HTTP status says. Where providers use one for several things, the body decides.
 fn kind_of_status(status: u16, text: &str) -> Option<ErrorKind> {
-    use ErrorKind::{
-        Auth, ContextOverflow, ModelNotFound, Network, Overloaded, RateLimit, Refusal,
-    };
+    use ErrorKind::*;
     let of = |kinds: &[ErrorKind]| {
-        let found = ORDER.iter().find(|(kind, words)| kinds.contains(kind) && any(text, words));
-        found.map(|(kind, _)| *kind)
+        let mut rows = WORDS.iter().filter(|(kind, _)| kinds.contains(kind));
+        rows.find(|(_, words)| any(text, words)).map(|(kind, _)| *kind)
     };
     match status {
         401 | 402 | 407 => Some(Auth),
@@ -166,36 +155,29 @@ fn kind_of_status(status: u16, text: &str) -> Option<ErrorKind> {
         404 => Some(ModelNotFound),
         408 => Some(Network),
         413 => Some(ContextOverflow),
-        // No later try helps where this one request is over the limit of a minute, or where the
-        // account must be paid first.
-        429 if any(text, TOO_LARGE) => Some(ContextOverflow),
-        429 => of(&[RateLimit, Auth, Overloaded]).or(Some(RateLimit)),
+        // This one request may be over the limit of a minute: no later try helps.
+        429 => of(&[RateLimit, ContextOverflow, Auth, Overloaded]).or(Some(RateLimit)),
         500 | 502..=504 | 520..=530 => of(&[ContextOverflow]).or(Some(Overloaded)),
         // 400 and 422 are all that a provider finds wrong with a request.
         _ => of(&[Refusal, ContextOverflow, Auth, ModelNotFound, RateLimit, Overloaded]),
     }
 }
 
-/// The HTTP status that a text tells, where the clients of providers put it: at its beginning, or
-/// behind a name. Numbers elsewhere are ports, tokens, parts of paths.
+/// The HTTP status of a text, at its beginning or behind a name. Other numbers are ports, tokens.
 fn status(text: &str) -> Option<u16> {
     let begin = text.trim_start();
     let begin = begin.strip_prefix("error: ").unwrap_or(begin);
+    let leading = || {
+        let digits = begin.starts_with(|c: char| c.is_ascii_digit());
+        let ends = matches!(begin.as_bytes().get(3), None | Some(b' ' | b':' | b'\n'));
+        code(begin).filter(|_| digits && ends)
+    };
     let named = || {
         STATUS_NAMES.iter().find_map(|name| {
             text.match_indices(name).find_map(|(at, _)| code(&text[at + name.len()..]))
         })
     };
-    leading(begin).or_else(named)
-}
-
-/// The status that a text begins with: `429`, `429 Too many…`, `429: {…`; not `429 tokens`.
-fn leading(text: &str) -> Option<u16> {
-    let status = code(text).filter(|_| text.starts_with(|c: char| c.is_ascii_digit()))?;
-    let behind = &text[3..];
-    let word = behind.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
-    let counts = COUNTED.iter().any(|unit| word == *unit || word.strip_suffix('s') == Some(unit));
-    (matches!(behind.bytes().next(), None | Some(b' ' | b':' | b'\n')) && !counts).then_some(status)
+    leading().or_else(named)
 }
 
 /// Three digits alone that are the status of an error, perhaps quoted.
@@ -212,40 +194,106 @@ fn lower(text: &str) -> String {
     text[..floor_boundary(text, AGENT_ERROR_BYTES)].to_ascii_lowercase()
 }
 
+/// Whether one of these is in a text.
+fn any(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
 /// What stands before a status code.
-const STATUS_NAMES: &[&str] = &[
-    "api error (",
-    "status code: ",
-    "status code ",
-    "status: ",
-    "\"status\":",
-    "\"statuscode\":",
-    "\"code\":",
-    "http ",
-    "http/1.1 ",
-    "http error ",
+const STATUS_NAMES: &[&str] = &["api error (", "status code", "status:", "\"code\":", "http "];
+
+/// What providers and pi say of each kind: identifiers, and the sentences that real ones have sent
+/// (tests/fixtures/pi-errors), in lower case. The first row that fits counts.
+const WORDS: &[(ErrorKind, &[&str])] = &[
+    (
+        ErrorKind::Refusal,
+        &[
+            "content_filter",
+            "content management policy",
+            "stopped with: safety",
+            "model refused",
+            "was flagged",
+        ],
+    ),
+    // Over with time, though Google adds words of an unpaid account, Bedrock of a long text.
+    (ErrorKind::RateLimit, &["resource_exhausted", "throttl"]),
+    (
+        ErrorKind::ContextOverflow,
+        &[
+            "context_length_exceeded",
+            "request_too_large",
+            "maximum context length",
+            "exceeds the context window",
+            "exceeds the available context size",
+            "exceeds the maximum number of tokens",
+            "prompt is too long",
+            "tokens must be reduced",
+            "too many tokens",
+        ],
+    ),
+    // No later try helps where the account must be paid first: that is as a wrong key.
+    (
+        ErrorKind::Auth,
+        &[
+            "insufficient_quota",
+            "insufficient credit",
+            "credit balance",
+            "billing details",
+            "no api key",
+            "no models available",
+            "invalid_api_key",
+            "api_key_invalid",
+            "api key not valid",
+            "authentication_error",
+        ],
+    ),
+    (ErrorKind::Overloaded, &["overloaded", "unavailable"]),
+    (
+        ErrorKind::RateLimit,
+        &["rate_limit", "rate limit", "rate-limit", "too many requests", "quota exceeded"],
+    ),
+    (
+        ErrorKind::ModelNotFound,
+        &["model_not_found", "not a valid model", "no endpoints found", "--list-models"],
+    ),
+    (
+        ErrorKind::Network,
+        &[
+            "connection error",
+            "fetch failed",
+            "econnrefused",
+            "econnreset",
+            "enotfound",
+            "etimedout",
+            "eai_again",
+            "und_err",
+            "other side closed",
+            "socket hang up",
+            "disconnected",
+            "terminated",
+            "timed out",
+            "ended without",
+            "ended before",
+            "ssl routines",
+            "unexpected end of json",
+        ],
+    ),
+    // Others use these for much else: they count last.
+    (ErrorKind::Overloaded, &["server_error", "api_error", "provider returned error"]),
 ];
 
-/// What is counted: a number before it is no status.
-const COUNTED: &[&str] = &[
-    "token",
-    "byte",
-    "char",
-    "character",
-    "message",
-    "second",
-    "minute",
-    "ms",
-    "time",
-    "file",
-    "line",
-    "word",
-    "item",
-    "kb",
-    "mb",
-    "step",
-    "turn",
+/// What pi says when it does not begin.
+const NOT_STARTED: &[&str] = &[
+    "failed to load extension",
+    "unknown option",
+    "no session found",
+    "error: file not found: ",
+    "eacces",
+    "enospc",
 ];
+
+/// What proper-lockfile says, with which pi guards the files of its agent directory.
+const LOCKED: &[&str] = &["lock file is already being held", "elocked"];
 
 #[cfg(test)]
 #[path = "tests_kind.rs"]
