@@ -64,7 +64,6 @@ const BENCHES: [Bench; 25] = [
     ("memory", exact::memory),
     ("growth", latency::growth),
     ("agent-lines", flood::agent_lines),
-    ("agent-long-line", flood::agent_long_line),
     ("size", exact::size),
 ];
 

@@ -1,6 +1,8 @@
 //! What models read of the methods, by sets of tools: `execd --describe --for-models` (pi.md, One
 //! source). Hosts of models take their tools from here, so that no words stand twice.
 
+use serde_json::{Value, json};
+
 use crate::engine::contract::Model;
 use crate::families::Method;
 use crate::wire::{Kind, Param};
@@ -48,11 +50,12 @@ fn tool(row: &Method, model: &Model) -> String {
 }
 
 /// What a host may go by before it has a tool called.
-pub(super) fn annotations(model: &Model) -> String {
-    format!(
-        "{{\"readOnlyHint\":{},\"destructiveHint\":{},\"openWorldHint\":{}}}",
-        model.reads_only, model.destroys, model.is_open_world,
-    )
+pub(super) fn annotations(model: &Model) -> Value {
+    json!({
+        "readOnlyHint": model.reads_only,
+        "destructiveHint": model.destroys,
+        "openWorldHint": model.is_open_world,
+    })
 }
 
 /// The names that other agents' tools have for these params, each with the name that it has here.
@@ -68,7 +71,7 @@ fn synonyms(table: &[Param], params: &[(&str, &str)]) -> String {
 
 /// A string of JSON.
 fn text(plain: &str) -> String {
-    serde_json::Value::from(plain).to_string()
+    Value::from(plain).to_string()
 }
 
 /// The params of the form that the model gets.

@@ -10,8 +10,6 @@ pub const MCP_PROGRESS_MS: u64 = 1_000;
 /// After so long without output a call that waits tells all the same that it does, so that its
 /// client does not give it up.
 pub const MCP_ALIVE_MS: u64 = 15_000;
-/// Messages of one batch: each may be a request that runs.
-pub const MCP_BATCH_MAX: usize = 64;
 /// Characters of the message of a notification of progress.
 pub const MCP_MESSAGE_CHARS: usize = 200;
 /// Progress tokens with a point or an exponent are exact below this.

@@ -10,7 +10,8 @@ mod wanted;
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 pub use error::{Reason, RpcError};
@@ -46,6 +47,13 @@ impl RequestId {
     /// The id null, for answers to what could not be read.
     pub fn null() -> Self {
         Self("null".into())
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let json: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
+        json.serialize(to)
     }
 }
 

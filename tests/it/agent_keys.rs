@@ -13,9 +13,6 @@ use serde_json::{Value, json};
 const KEY: &str = "sk-Test/0123456789+abcdefghijklmnopqrs-t";
 /// So much of the key is nowhere.
 const PART_BYTES: usize = 20;
-/// Events of pi of which others see nothing.
-const IN_PIECES: [&str; 2] = [r#"{"type":"message_update""#, r#"{"type":"tool_execution_update""#];
-
 /// How a version of pi tells what grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
@@ -173,8 +170,8 @@ fn a_key_is_nowhere(style: Style, model: &str) {
     let mut execd = Execd::with(&[], &debug);
     std::fs::write(execd.file("stream"), stream(style)).expect("a stream");
     let script = format!(
-        "echo \"$ANTHROPIC_API_KEY {KEY}\" >&2\ncat stream\nprintf '%s\\n' \
-         '{{\"type\":\"session_info_changed\",\"name\":\"last\"}}'\n{}\necho '{KEY}' >&2\nexit 1",
+        "echo \"$ANTHROPIC_API_KEY {KEY}\" >&2\ncat stream\n{}\necho '{KEY}' \
+         >&2\nexit 1",
         until_file("go")
     );
     let pi = fake_pi(&execd, &script);
@@ -189,9 +186,7 @@ fn a_key_is_nowhere(style: Style, model: &str) {
     // While it runs.
     let runtime = execd.runtime_dir();
     let at = format!("@{session}");
-    eventually("the log has all of it", || {
-        said(&runtime, &["tail", &at]).contains(r#""name":"last""#)
-    });
+    eventually("the log has all of it", || said(&runtime, &["tail", &at]).contains("failed again"));
     for words in [vec!["tail", &at], vec!["ls"], vec!["ls", "--json"]] {
         assert_hidden(&format!("{words:?}"), &said(&runtime, &words));
     }
@@ -215,7 +210,6 @@ fn a_key_is_nowhere(style: Style, model: &str) {
     assert_hidden("the result", &result.to_string());
     assert_hidden("the log", &log);
     assert_hidden("stderr", &execd.stderr());
-    assert!(!IN_PIECES.iter().any(|head| log.contains(head)), "{log:.1000}");
 
     // It was there: masked.
     let masked = "*".repeat(KEY.len());
@@ -225,8 +219,6 @@ fn a_key_is_nowhere(style: Style, model: &str) {
     }
     assert!(result["provider_data"]["text_mismatches"].is_null(), "{result}");
     assert!(result["error"].as_str().is_some_and(|text| text.contains(&masked)), "{result}");
-    let first = log.lines().next().expect("a line");
-    assert!(first.starts_with(r#"{"type":"execd","note":"#), "{first}");
     assert!(log.matches(&masked).count() > 41 * 8, "the tools', the messages' and stderr's");
     let left_out = &result["provider_data"]["events_left_out"];
     assert!(left_out.as_u64().is_some_and(|count| count > 41 * 6), "{left_out}");
@@ -257,8 +249,8 @@ fn a_key_is_nowhere_where_slashes_are_escaped() {
 }
 
 /// What a client sees of the real pi's stream with this key, or without one: texts, thoughts, all
-/// other events in their order, the result, the log.
-fn seen(execd: &mut Execd, stream: &str, key: Option<&str>) -> (Vec<Value>, Value, String) {
+/// other events in their order, and the result. The log has the same events.
+fn seen(execd: &mut Execd, stream: &str, key: Option<&str>) -> (Vec<Value>, Value) {
     std::fs::write(execd.file("stream"), stream).expect("a stream");
     let pi = fake_pi(execd, "cat stream");
     let more = key.map_or(json!({}), |key| json!({"api_key": key}));
@@ -267,6 +259,8 @@ fn seen(execd: &mut Execd, stream: &str, key: Option<&str>) -> (Vec<Value>, Valu
     let mut result = execd.result_of(id);
     let log = String::from_utf8(log_of(&result)).expect("UTF-8");
     let events = events_of(execd, id);
+    let logged = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    assert_eq!(logged.collect::<Vec<_>>(), events);
     let joined = |name: &str| {
         let ours = events.iter().filter(|event| event["event"] == name);
         json!(ours.map(|event| event["delta"].as_str().expect("text")).collect::<String>())
@@ -284,7 +278,7 @@ fn seen(execd: &mut Execd, stream: &str, key: Option<&str>) -> (Vec<Value>, Valu
             && name != "cpu_seconds"
             && name != "max_rss_kib"
     });
-    (all, result, log)
+    (all, result)
 }
 
 /// rule: agent.md, Keys: All other text of a run is told and logged as pi wrote it, byte for byte
@@ -294,27 +288,15 @@ fn other_text_of_a_run_with_a_key_is_unchanged() {
     // What the streams have of them is their beginnings.
     let keys = ["alpha-0123456789abcdef", "Iason/0123456789abcdef", "{0123456789abcdef"];
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pi-json");
-    let mut compared = 0;
     for version in ["0.73.1", "0.87.1", "1.5.2"] {
         for (at, name) in ["thinking", "tool-bash", "unicode", "retry-midway"].iter().enumerate() {
             let path = fixtures.join(format!("pi-{version}.{name}.ndjson"));
             let text = std::fs::read_to_string(&path).expect("a stream");
-            let (events, result, log) = seen(&mut execd, &text, None);
-            let (with_key, its_result, its_log) =
-                seen(&mut execd, &text, Some(keys[at % keys.len()]));
-            assert_eq!(with_key, events, "{version} {name}");
-            assert_eq!(its_result, result, "{version} {name}");
-            assert_eq!(log, text);
-            let whole =
-                text.lines().filter(|line| !IN_PIECES.iter().any(|one| line.starts_with(one)));
-            let expected: String = whole.map(|line| format!("{line}\n")).collect();
-            let (note, rest) = its_log.split_once('\n').expect("a line");
-            assert!(note.contains("this run has an api_key"), "{note}");
-            assert_eq!(rest, expected, "{version} {name}");
-            compared += log.len() - rest.len();
+            let expected = seen(&mut execd, &text, None);
+            let with_key = seen(&mut execd, &text, Some(keys[at % keys.len()]));
+            assert_eq!(with_key, expected, "{version} {name}");
         }
     }
-    assert!(compared > 0, "something was left out");
 }
 
 /// rule: agent.md, Keys: The api_key of a run wins over what stands for its provider in pi's

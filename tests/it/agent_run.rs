@@ -149,6 +149,39 @@ fn a_key_that_a_tool_prints_is_in_no_event_no_result_and_no_log() {
     }
 }
 
+/// rule: agent.md, agent_execute, params: raw_log: the log has pi's stream as pi wrote it, and no
+///   events; not with an api_key
+#[test]
+fn the_log_has_the_raw_stream_where_that_is_asked_for() {
+    let mut execd = Execd::start();
+    let text = ndjson(&answer("Done.")) + "no event\n";
+    std::fs::write(execd.file("stream"), &text).expect("a stream");
+    let result = run(&mut execd, "cat stream", json!({"raw_log": true}));
+    assert_eq!(String::from_utf8_lossy(&log_of(&result)), text);
+    let pi = execd.file("pi").to_string_lossy().into_owned();
+    let error = execd.error("agent_execute", params(&pi, json!({"raw_log": true, "api_key": "k"})));
+    let message = "raw_log must not be given with api_key: pi may write the key";
+    assert_eq!(error["message"], message);
+}
+
+/// rule: agent.md, Ends: What is told when the stream has ended is in the log too
+#[test]
+fn what_is_told_at_the_end_of_the_stream_is_logged() {
+    let mut execd = Execd::start();
+    let lines = ndjson(&begun());
+    std::fs::write(execd.file("stream"), lines.trim_end()).expect("a stream");
+    let turn = r#"{"type":"turn_start"}"#;
+    let script = format!("cat stream; printf '\\n{turn}'; printf oops >&2");
+    let result = run(
+        &mut execd,
+        &script,
+        json!({"stream": false, "model": "anthropic/x", "api_key": "oops/oops"}),
+    );
+    let log = String::from_utf8(log_of(&result)).expect("UTF-8");
+    assert!(log.contains(r#""delta":"Half"}"#) && log.contains("oops"), "{log}");
+    assert_eq!(log.matches("turn_start").count(), 2, "{log}");
+}
+
 /// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
 /// rule: agent.md, agent_event: The events and their fields, each with the request's id
 /// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none
@@ -197,11 +230,13 @@ fn an_answer_has_its_totals_and_its_events() {
         assert_eq!(result[name], value, "{name}: {result}");
     }
     assert_absent(&result, &["error"]);
-    assert_eq!(log_of(&result), std::fs::read(&file).expect("the stream"), "all is logged");
-    let names: Vec<String> = events_of(&mut execd, id)
-        .iter()
-        .map(|event| event["event"].as_str().expect("a name").to_owned())
-        .collect();
+    let events = events_of(&mut execd, id);
+    let logged = String::from_utf8(log_of(&result)).expect("UTF-8");
+    let logged: Vec<Value> =
+        logged.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(logged, events, "the log has what was told");
+    let names: Vec<String> =
+        events.iter().map(|event| event["event"].as_str().expect("a name").to_owned()).collect();
     let expected = "turn_start text tool_use tool_result turn_end turn_start text turn_end";
     assert_eq!(names.join(" "), expected);
     execd.until_no_session_process();

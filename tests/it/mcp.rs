@@ -2,7 +2,7 @@
 //! is answered, what is told by itself, bad input, and clients that read nothing or die.
 
 use crate::common::mcp_lines::{self, CONNECTED, STATELESS};
-use crate::common::{Execd, Setup, eventually, is_alive};
+use crate::common::{Execd, Setup, assert_absent, eventually, is_alive};
 use crate::mcp_help::*;
 use serde_json::{Value, json};
 
@@ -1028,55 +1028,23 @@ fn each_bad_line_has_its_answer_and_the_next_one_works() {
     }
 }
 
-/// All batches were refused, and 2025-03-26 has servers take them.
-/// rule: mcp.md, Versions: Batches are taken where 2025-03-26 was agreed on, and answered on one
-///   line; else they are refused
+/// rule: mcp.md, Versions: Batches are refused in every version
 #[test]
-fn a_batch_is_answered_on_one_line_where_its_version_was_agreed_on() {
-    let mut execd = mcp(&["--on-impossible", "wait"]);
-    let message = |id: u64, method: &str, params: &Value| {
-        let params = params.clone();
-        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-    };
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
-        "params": {"requestId": 5}});
-    let waits = json!({"cmd": "exec cat", "yield_time_ms": 60_000});
-    let batch = json!([
-        message(1, "ping", &json!({})),
-        message(2, "tools/call", &tool("exec_command", &json!({"cmd": "echo hi"}))),
-        message(3, "nope", &json!({})),
-        7,
-        message(4, "tools/call", &tool("exec_command", &json!({"cmd": "exit 3"}))),
-        message(5, "tools/call", &tool("exec_command", &waits)),
-        cancel,
-    ])
-    .to_string();
-    execd.result("initialize", hello("2025-03-26", &json!({})));
-    execd.send_line(&batch);
-    let line = execd.next_reply();
-    let mut answers = line.as_array().expect("an array").clone();
-    answers.sort_by_key(|one| one["id"].as_u64());
-    let ids: Vec<Option<u64>> = answers.iter().map(|one| one["id"].as_u64()).collect();
-    assert_eq!(ids, [None, Some(1), Some(2), Some(3), Some(4)], "{line}");
-    assert_eq!(answers[0]["error"]["code"], -32600, "{line}");
-    assert_eq!(answers[1]["result"], json!({}));
-    assert!(text_of(&answers[2]["result"]).0.contains("\n---\nhi\n"), "{line}");
-    assert_eq!(answers[3]["error"]["code"], -32601, "{line}");
-    assert!(text_of(&answers[4]["result"]).0.contains("exit_code: 3"), "{line}");
-    // One of notifications alone is answered by nothing, one of nothing is no message.
-    execd.send_line(&json!([cancel]).to_string());
-    execd.nothing_but_a_ping();
-    let many: Vec<Value> = (0..65).map(|id| message(id, "ping", &json!({}))).collect();
-    for refused in [json!([]), json!([[message(1, "ping", &json!({}))]]), json!(many)] {
-        execd.send_line(&refused.to_string());
-        let reply = execd.next_reply();
-        let error = reply.get(0).unwrap_or(&reply);
-        assert_eq!(error["error"]["code"], -32600, "{reply}");
+fn a_batch_is_refused_in_every_version() {
+    let mut execd = mcp(&[]);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}});
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        execd.result("initialize", hello(version, &json!({})));
+        for batch in [json!([ping]), json!([ping, ping]), json!([])] {
+            execd.send_line(&batch.to_string());
+            let reply = execd.next_reply();
+            assert_eq!(reply["error"]["code"], -32600, "{reply}");
+            let message = reply["error"]["message"].as_str().unwrap_or_default();
+            assert!(message.contains("batches are not supported"), "{reply}");
+            assert_absent(&reply, &["id"]);
+        }
+        execd.nothing_but_a_ping();
     }
-    execd.result("initialize", hello("2025-06-18", &json!({})));
-    execd.send_line(&batch);
-    assert_eq!(execd.next_reply()["error"]["code"], -32600);
-    execd.nothing_but_a_ping();
 }
 
 /// rule: mcp.md, Versions: An id that is in flight is refused

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::words::{is_set, say, shown, str_of};
+use super::text::{is_set, shown, str_of};
 use crate::pure::text::truncate::{footer, truncate_tail};
 use crate::pure::text::visible::one_line;
 use crate::session::view::TextLimits;
@@ -69,11 +69,11 @@ pub(super) fn of(report: &Value, limits: TextLimits) -> (String, bool) {
     for (name, is_told) in [("error", failed), ("doing", goes_on), ("log_path", failed)] {
         let told = shown(report, name);
         if is_told && !told.is_empty() {
-            say(&mut said, &["\n", name, ": ", &told]);
+            said += &format!("\n{name}: {told}");
         }
     }
     if goes_on {
-        say(&mut said, &["\nrun_id: ", &run, "\n---\n", NEXT]);
+        said += &format!("\nrun_id: {run}\n---\n{NEXT}");
         return (said, false);
     }
     // The last message is the answer; a run that was ended may only have said something before.
@@ -82,9 +82,9 @@ pub(super) fn of(report: &Value, limits: TextLimits) -> (String, bool) {
         last => last,
     };
     let (text, cut) = truncate_tail(output, limits.max_lines, limits.max_bytes);
-    say(&mut said, &["\n---\n", if text.is_empty() { "(no text)" } else { text }]);
+    said += &format!("\n---\n{}", if text.is_empty() { "(no text)" } else { text });
     if let Some(footer) = footer(&cut, report["log_path"].as_str()) {
-        say(&mut said, &["\n\n", &footer]);
+        said += &format!("\n\n{footer}");
     }
     (said, failed)
 }

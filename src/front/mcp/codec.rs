@@ -1,16 +1,13 @@
 //! The way in and out of the protocol: what the engine asks of a codec (`core/engine/codec.rs`).
 
-use serde_json::Value;
+use serde_json::json;
 
-use super::batch;
-use super::era;
+use super::era::{self, Fresh};
 use super::progress::{Note, Progress};
 use super::resources;
-use super::text;
-use super::words::{is_set, joined, json, shown, value};
+use super::text::{self, is_set, shown, value};
 use super::{Mcp, What};
 use crate::engine::codec::{Asked, Codec};
-use crate::limits::MCP_BATCH_MAX;
 use crate::sys::clock;
 use crate::wire::{self, RequestId, RpcError};
 
@@ -18,12 +15,6 @@ impl Codec for Mcp {
     fn read(&mut self, line: &[u8], out: &mut Vec<u8>) -> Vec<Asked> {
         if line.trim_ascii().is_empty() {
             return Vec::new();
-        }
-        if self.takes_batches
-            && let Value::Array(messages) = value(line)
-            && (1..=MCP_BATCH_MAX).contains(&messages.len())
-        {
-            return self.read_batch(&messages, out);
         }
         match wire::parse(line) {
             Ok(request) => return self.take(&request, out),
@@ -39,15 +30,62 @@ impl Codec for Mcp {
     }
 
     fn reply(&mut self, id: &RequestId, result: &[u8], out: &mut Vec<u8>) {
-        let from = out.len();
-        self.answer(id, result, out);
-        batch::gather(&mut self.batches, id, from, out);
+        match id.as_json() {
+            super::OWN_EVENTS => return self.late.events(&value(result)),
+            super::OWN_ENDED => return self.resources.ended(&value(result)),
+            _ => {}
+        }
+        let Some(running) = self.take_running(id) else {
+            return self.resources.attached_by(id, true, out);
+        };
+        match &running.what {
+            What::Tool { .. } => self.answer_tool(id, running, result, out),
+            What::Subscribe(session, _) => {
+                era::push_result(out, id, running.era, Fresh::Once, &json!({}));
+                self.resources.attached(*session, true, out);
+            }
+            _ if running.cancelled => {}
+            What::ListResources => {
+                let body = self.resources.list(result);
+                era::push_result(out, id, running.era, Fresh::Changing, &body);
+            }
+            What::ReadResource(uri) => match resources::contents(uri, result, running.era) {
+                Ok(body) => era::push_result(out, id, running.era, Fresh::Changing, &body),
+                Err(error) => wire::push_error(out, id, &error),
+            },
+        }
     }
 
     fn refuse(&mut self, id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
-        let from = out.len();
-        self.answer_with_error(id, error, out);
-        batch::gather(&mut self.batches, id, from, out);
+        let Some(running) = self.take_running(id) else {
+            // What is asked for on our own account fails without a word.
+            if *id == RequestId::null() {
+                Self::push_error(id, error, out);
+            }
+            self.resources.attached_by(id, false, out);
+            return;
+        };
+        if let What::Subscribe(session, _) = running.what {
+            self.resources.attached(session, false, out);
+        }
+        if running.cancelled {
+            return;
+        }
+        match &running.what {
+            What::Tool { tool, .. } => {
+                let body = self.told(text::refused(*tool, &error.message), true, None);
+                era::push_result(out, id, running.era, Fresh::Once, &body);
+            }
+            What::ReadResource(uri) => {
+                let error = resources::unreadable(uri, error, running.era);
+                wire::push_error(out, id, &error);
+            }
+            What::Subscribe(session, uri) => {
+                let error = resources::unwatched(*session, uri, error);
+                wire::push_error(out, id, &error);
+            }
+            What::ListResources => wire::push_error(out, id, error),
+        }
     }
 
     fn notify(&mut self, method: &str, params: &[u8], out: &mut Vec<u8>) {
@@ -87,67 +125,6 @@ impl Codec for Mcp {
     }
 }
 
-impl Mcp {
-    fn answer(&mut self, id: &RequestId, result: &[u8], out: &mut Vec<u8>) {
-        match id.as_json() {
-            super::OWN_EVENTS => return self.late.events(&value(result)),
-            super::OWN_ENDED => return self.resources.ended(&value(result)),
-            _ => {}
-        }
-        let Some(running) = self.take_running(id) else {
-            return self.resources.attached_by(id, true, out);
-        };
-        match &running.what {
-            What::Tool { .. } => self.answer_tool(id, running, result, out),
-            What::Subscribe(session, _) => {
-                era::push_result(out, id, running.era, era::ONCE, "{}");
-                self.resources.attached(*session, true, out);
-            }
-            _ if running.cancelled => {}
-            What::ListResources => {
-                let body = self.resources.list(result);
-                era::push_result(out, id, running.era, era::CHANGING, &body);
-            }
-            What::ReadResource(uri) => match resources::contents(uri, result, running.era) {
-                Ok(body) => era::push_result(out, id, running.era, era::CHANGING, &body),
-                Err(error) => wire::push_error(out, id, &error),
-            },
-        }
-    }
-
-    fn answer_with_error(&mut self, id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
-        let Some(running) = self.take_running(id) else {
-            // What is asked for on our own account fails without a word.
-            if *id == RequestId::null() {
-                Self::push_error(id, error, out);
-            }
-            self.resources.attached_by(id, false, out);
-            return;
-        };
-        if let What::Subscribe(session, _) = running.what {
-            self.resources.attached(session, false, out);
-        }
-        if running.cancelled {
-            return;
-        }
-        match &running.what {
-            What::Tool { tool, .. } => {
-                let body = self.told(text::refused(*tool, &error.message), true, None);
-                era::push_result(out, id, running.era, era::ONCE, &body);
-            }
-            What::ReadResource(uri) => {
-                let error = resources::unreadable(uri, error, running.era);
-                wire::push_error(out, id, &error);
-            }
-            What::Subscribe(session, uri) => {
-                let error = resources::unwatched(*session, uri, error);
-                wire::push_error(out, id, &error);
-            }
-            What::ListResources => wire::push_error(out, id, error),
-        }
-    }
-}
-
 /// Whether a line without a method is an answer.
 fn is_answer(line: &[u8]) -> bool {
     let message = value(line);
@@ -157,12 +134,14 @@ fn is_answer(line: &[u8]) -> bool {
 
 /// Tells the model of a session's end that it wanted to be woken for.
 fn push_channel(note: &Note, out: &mut Vec<u8>) {
-    let id = note.session_id.unwrap_or_default().to_string();
+    let id = note.session_id.unwrap_or_default();
     let (code, signal) = (shown(&note.fields, "exit_code"), note.text("signal"));
-    let how = if code.is_empty() { " ended " } else { " exited " };
-    let log = shown(&note.fields, "log_path");
-    let said = joined(&["session ", &id, how, &code, signal, "; log: ", &log]);
-    let content = json(said.trim_end_matches("; log: "));
-    let parts = ["{\"content\":", &content, ",\"meta\":{\"session_id\":\"", &id, "\"}}"];
-    era::push_notification(out, "notifications/claude/channel", &parts);
+    let how = if code.is_empty() { "ended" } else { "exited" };
+    let log = match shown(&note.fields, "log_path") {
+        log if log.is_empty() => log,
+        log => format!("; log: {log}"),
+    };
+    let said = format!("session {id} {how} {code}{signal}{log}");
+    let params = json!({"content": said, "meta": {"session_id": id.to_string()}});
+    wire::push_notification(out, "notifications/claude/channel", &params);
 }

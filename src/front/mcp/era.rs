@@ -1,9 +1,9 @@
 //! The versions of the protocol, and what differs between its two eras (docs/mcp.md, Versions).
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use super::words::{joined, value};
-use crate::wire::{RequestId, RpcError, quoted};
+use crate::wire::{self, RequestId, RpcError, quoted};
 
 /// The code of a request for a version that is not spoken.
 const UNSUPPORTED_VERSION: i32 = -32022;
@@ -11,24 +11,28 @@ const UNSUPPORTED_VERSION: i32 = -32022;
 const CONNECTED: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// The version in which each request stands for itself.
 const STATELESS: &str = "2026-07-28";
-/// Those of the requests that name theirs, as JSON.
-pub(super) const VERSIONS: &str = r#"["2026-07-28"]"#;
+/// Those of the requests that name theirs.
+pub(super) const VERSIONS: [&str; 1] = [STATELESS];
 /// Where a request says of which version it is.
 const VERSION_FIELD: &str = "io.modelcontextprotocol/protocolVersion";
-/// The server's name and version, as JSON.
-pub(super) const SERVER: &str =
-    concat!(r#"{"name":"execd","title":"execd","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 /// The capability of a client that shows its model messages that nobody has asked for.
 pub(super) const CHANNEL: &str = "claude/channel";
 
-/// How long a client may keep a result, and for whom, as fields of JSON.
-pub(super) type Fresh = &'static str;
-/// What is always the same while the server runs, and holds nothing of its user: for an hour.
-pub(super) const LASTING: Fresh = r#""ttlMs":3600000,"cacheScope":"public","#;
-/// What may be another at any time.
-pub(super) const CHANGING: Fresh = r#""ttlMs":0,"cacheScope":"private","#;
-/// What is not to be kept, and says nothing of that.
-pub(super) const ONCE: Fresh = "";
+/// The server's name and version.
+pub(super) fn server() -> Value {
+    json!({"name": "execd", "title": "execd", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// How long a client may keep a result, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fresh {
+    /// What is always the same while the server runs, and holds nothing of its user: for an hour.
+    Lasting,
+    /// What may be another at any time.
+    Changing,
+    /// What is not to be kept, and says nothing of that.
+    Once,
+}
 
 /// How a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,38 +59,60 @@ pub(super) fn of(method: &str, params: &Map<String, Value>) -> Result<Era, RpcEr
         return Ok(Era::Stateless);
     }
     let shown = quoted(&named.to_string());
-    let message = joined(&["protocol version ", &shown, " is not spoken here without initialize"]);
+    let message = format!("protocol version {shown} is not spoken here without initialize");
     let error = RpcError::coded(UNSUPPORTED_VERSION, message);
     let requested = if name.len() <= 64 { name } else { "" };
-    Err(error.with("supported", value(VERSIONS.as_bytes())).with("requested", requested.into()))
+    Err(error.with("supported", json!(VERSIONS)).with("requested", requested.into()))
 }
 
-/// Appends a result: `body` is JSON text of an object.
-pub(super) fn push_result(out: &mut Vec<u8>, id: &RequestId, era: Era, fresh: Fresh, body: &str) {
-    let own = &body[1..];
-    let parts: &[&str] = match era {
-        Era::Connected => &["{"],
-        Era::Stateless => &[
-            r#"{"resultType":"complete","#,
-            fresh,
-            r#""_meta":{"io.modelcontextprotocol/serverInfo":"#,
-            SERVER,
-            if own == "}" { "}" } else { "}," },
-        ],
-    };
-    let (head, result) = (r#"{"jsonrpc":"2.0","id":"#, r#","result":"#);
-    let line = joined(&[head, id.as_json(), result, &parts.concat(), own, "}\n"]);
-    out.extend_from_slice(line.as_bytes());
+/// What each result has in the newer era.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stateless {
+    result_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_scope: Option<&'static str>,
+    #[serde(rename = "_meta")]
+    meta: Value,
 }
 
-/// Appends a notification with params that are JSON text.
-pub(super) fn push_notification(out: &mut Vec<u8>, method: &str, params: &[&str]) {
-    let head = r#"{"jsonrpc":"2.0","method":""#;
-    let line = joined(&[head, method, r#"","params":"#, &params.concat(), "}\n"]);
-    out.extend_from_slice(line.as_bytes());
+impl Stateless {
+    fn of(fresh: Fresh) -> Self {
+        let (ttl_ms, cache_scope) = match fresh {
+            Fresh::Lasting => (Some(3_600_000), Some("public")),
+            Fresh::Changing => (Some(0), Some("private")),
+            Fresh::Once => (None, None),
+        };
+        let meta = json!({"io.modelcontextprotocol/serverInfo": server()});
+        Self { result_type: "complete", ttl_ms, cache_scope, meta }
+    }
 }
 
-/// The field of `_meta` of a notification that is sent for a subscription, as JSON.
-pub(super) fn of_subscription(id: &RequestId) -> String {
-    joined(&[r#""_meta":{"io.modelcontextprotocol/subscriptionId":"#, id.as_json(), "},"])
+/// Appends a result: `body` is an object.
+pub(super) fn push_result(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    era: Era,
+    fresh: Fresh,
+    body: &impl Serialize,
+) {
+    #[derive(Serialize)]
+    struct Whole<'a, T: Serialize> {
+        #[serde(flatten)]
+        of_era: Option<Stateless>,
+        #[serde(flatten)]
+        body: &'a T,
+    }
+    let of_era = (era == Era::Stateless).then(|| Stateless::of(fresh));
+    wire::push_result(out, id, &Whole { of_era, body });
+}
+
+/// The `_meta` of a notification that is sent for a subscription.
+#[derive(Debug, Serialize)]
+pub(super) struct OfSubscription<'a> {
+    /// The request that listens.
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+    pub id: &'a RequestId,
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::words::{items, joined, say, shown, str_of};
+use super::text::{items, shown, str_of};
 use crate::limits::{MCP_LATE_BYTES, MCP_LATE_COUNT, MCP_LATE_LINES};
 
 /// One answer that nobody has read.
@@ -35,10 +35,10 @@ fn line(one: &Value) -> String {
     let id = first(["session_id", "sessionId", "window"]);
     let command: String = shown(one, "command").chars().take(80).collect();
     let log = first(["log_path", "logPath", ""]);
-    let who = if id.is_empty() { ["command ", &command] } else { ["session ", &id] };
+    let who = if id.is_empty() { format!("command {command}") } else { format!("session {id}") };
     match log.as_str() {
-        "" => joined(&[who[0], who[1], ": its answer is not kept, and it has no log"]),
-        log => joined(&[who[0], who[1], ": see its log ", log]),
+        "" => format!("{who}: its answer is not kept, and it has no log"),
+        log => format!("{who}: see its log {log}"),
     }
 }
 
@@ -60,7 +60,7 @@ fn tell_first<T>(
         if said.len() + heading.len() + before.len() + one.len() > most {
             break;
         }
-        say(said, &[std::mem::take(&mut heading), before, one]);
+        *said += &[std::mem::take(&mut heading), before, one].concat();
         told += 1;
     }
     all.drain(..told);
@@ -82,13 +82,13 @@ impl Late {
         let rows = items(reply, "sessions");
         let lines =
             if rows.is_empty() { vec![line(reply)] } else { rows.iter().map(line).collect() };
-        self.keep(joined(&["The call that was cancelled before has answered:\n", said]), lines);
+        self.keep(format!("The call that was cancelled before has answered:\n{said}"), lines);
     }
 
     /// Keeps how a command in the background has ended.
     pub(super) fn window_exited(&mut self, note: &Value) {
         let (id, command) = (shown(note, "window"), shown(note, "command"));
-        let said = joined(&["Window ", &id, " (", &command, "): ", str_of(note, "text")]);
+        let said = format!("Window {id} ({command}): {}", str_of(note, "text"));
         self.keep(said, vec![line(note)]);
     }
 
@@ -101,7 +101,7 @@ impl Late {
     pub(super) fn events(&mut self, reply: &Value) {
         let text = str_of(reply, "text");
         if !text.is_empty() {
-            say(&mut self.events, &["\n", text]);
+            self.events += &format!("\n{text}");
         }
     }
 
@@ -115,8 +115,7 @@ impl Late {
         }
         let untold = self.lines.len() + self.answers.len();
         if untold > 0 {
-            let (head, tail) = ("\n\n[Of cancelled calls and windows ", " more: next results]");
-            say(said, &[head, &untold.to_string(), tail]);
+            *said += &format!("\n\n[Of cancelled calls and windows {untold} more: next results]");
         }
     }
 }

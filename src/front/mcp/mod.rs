@@ -6,14 +6,12 @@
 //! | file | what |
 //! |---|---|
 //! | `codec` | the way in and out: lines, replies, notifications, time |
-//! | `batch` | several messages on one line |
 //! | `era` | the versions, and how a result looks in each |
 //! | `tools` | which tools there are, and a call's params |
 //! | `text` | what a model reads of a result |
 //! | `stream_text` | the same of the stream family |
 //! | `agent_text` | the same of runs of pi |
 //! | `late` | what the next result tells besides its own |
-//! | `words` | text put together of parts |
 //! | `progress` | what a client is told while it waits |
 //! | `resources` | logs as resources, and subscriptions to them |
 //!
@@ -21,7 +19,6 @@
 //! `initialize`, in the newer one each request says which version it is of.
 
 mod agent_text;
-mod batch;
 mod codec;
 mod era;
 mod late;
@@ -32,21 +29,20 @@ mod stream_text;
 mod tests;
 mod text;
 mod tools;
-mod words;
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use crate::engine::codec::Asked;
 use crate::limits::MAX_PENDING_REQUESTS;
 use crate::sys::clock;
 use crate::wire::{self, RequestId, RpcError};
-use batch::Batch;
-use era::Era;
+use era::{Era, Fresh};
 use late::Late;
 use progress::Progress;
 use resources::Resources;
 use tools::Tool;
-use words::joined;
 
 pub use agent_text::summary;
 pub use tools::{SETS, Settings};
@@ -97,6 +93,25 @@ struct Running {
     cancelled: bool,
 }
 
+/// The result of a tool.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolResult<'r> {
+    content: Value,
+    /// What execd has answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'r RawValue>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+}
+
+/// The params of `cancel`.
+#[derive(Debug, Serialize)]
+struct Cancel<'a> {
+    id: &'a RequestId,
+    leave: bool,
+}
+
 /// The state of one connection.
 #[derive(Debug)]
 pub struct Mcp {
@@ -108,10 +123,6 @@ pub struct Mcp {
     late: Late,
     /// The client shows messages to its model that nobody has asked for.
     has_channel: bool,
-    /// The version that was agreed on has batches.
-    takes_batches: bool,
-    /// Those that are not answered yet: each has a request that runs.
-    batches: Vec<Batch>,
 }
 
 /// A request as it came.
@@ -138,8 +149,6 @@ impl Mcp {
             resources: Resources::default(),
             late: Late::default(),
             has_channel: false,
-            takes_batches: false,
-            batches: Vec::new(),
         }
     }
 
@@ -157,21 +166,25 @@ impl Mcp {
             return Err(RpcError::invalid_param("cursor", message));
         }
         let (fresh, result) = match method {
-            "initialize" => (era::ONCE, self.initialize(request.params)),
-            "ping" if old => (era::ONCE, "{}".to_owned()),
-            "server/discover" => (era::LASTING, self.discover()),
-            "tools/list" => (era::LASTING, tools::list(&self.settings, self.has_channel)),
-            "resources/templates/list" => (era::LASTING, resources::TEMPLATES.to_owned()),
+            "initialize" => (Fresh::Once, self.initialize(request.params)),
+            "ping" if old => (Fresh::Once, json!({})),
+            "server/discover" => (Fresh::Lasting, self.discover()),
+            "tools/list" => {
+                let tools = tools::list(&self.settings, self.has_channel);
+                era::push_result(out, &request.id, era, Fresh::Lasting, &tools);
+                return Ok(Vec::new());
+            }
+            "resources/templates/list" => (Fresh::Lasting, resources::templates()),
             "tools/call" => return self.call_tool(request, out),
             "resources/list" => {
                 self.run(request, What::ListResources, None);
-                let listed = asked(request, "list_sessions", r#"{"peek":true}"#.to_owned());
+                let listed = asked(request, "list_sessions", &json!({"peek": true}));
                 return Ok([vec![resources::ask_ended()], listed].concat());
             }
             "resources/read" => {
                 let (uri, params) = resources::reading(request.params, era)?;
                 self.run(request, What::ReadResource(uri), None);
-                return Ok(asked(request, "read_output", params));
+                return Ok(asked(request, "read_output", &params));
             }
             "resources/subscribe" | "resources/unsubscribe" if old => {
                 let on = method == "resources/subscribe";
@@ -182,7 +195,7 @@ impl Mcp {
                         attach.id = Some(request.id.clone());
                         self.run(request, What::Subscribe(id, uri), None);
                     }
-                    None => era::push_result(out, &request.id, era, era::ONCE, "{}"),
+                    None => era::push_result(out, &request.id, era, Fresh::Once, &json!({})),
                 }
                 return Ok(asked);
             }
@@ -196,33 +209,35 @@ impl Mcp {
         Ok(Vec::new())
     }
 
-    fn initialize(&mut self, params: &Map<String, Value>) -> String {
+    fn initialize(&mut self, params: &Map<String, Value>) -> Value {
         let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
         let version = era::spoken(asked);
-        self.takes_batches = version == batch::VERSION;
         let channel = params
             .get("capabilities")
             .and_then(|all| all.get("experimental"))
             .and_then(|all| all.get(era::CHANNEL));
         self.has_channel = channel.is_some_and(Value::is_object);
-        let name = [",\"serverInfo\":", era::SERVER];
-        joined(&["{\"protocolVersion\":\"", version, "\",", &self.about(), &name.concat(), "}"])
+        let mut about = self.about();
+        about["protocolVersion"] = version.into();
+        about["serverInfo"] = era::server();
+        about
     }
 
-    fn discover(&self) -> String {
-        joined(&["{\"supportedVersions\":", era::VERSIONS, ",", &self.about(), "}"])
+    fn discover(&self) -> Value {
+        let mut about = self.about();
+        about["supportedVersions"] = json!(era::VERSIONS);
+        about
     }
 
     /// What the server says of itself in both eras.
-    fn about(&self) -> String {
-        let channel = if self.has_channel {
-            joined(&[",\"experimental\":{\"", era::CHANNEL, "\":{}}"])
-        } else {
-            String::new()
-        };
-        let said = words::json(&tools::instructions(&self.settings));
-        let capabilities = "\"capabilities\":{\"tools\":{},\"resources\":{\"subscribe\":true}";
-        joined(&[capabilities, &channel, "},\"instructions\":", &said])
+    fn about(&self) -> Value {
+        let mut capabilities = json!({"tools": {}, "resources": {"subscribe": true}});
+        if self.has_channel {
+            capabilities["experimental"] = json!({era::CHANNEL: {}});
+        }
+        json!({
+            "capabilities": capabilities, "instructions": tools::instructions(&self.settings),
+        })
     }
 
     /// Calls a tool. What is wrong with the arguments is told to the model.
@@ -252,19 +267,18 @@ impl Mcp {
                 let known = |name: &String| name.starts_with("session") || name == "run_id";
                 let starts = tool.row.starts || !params.keys().any(known);
                 let asked_for = Value::Object(params);
-                let text = asked_for.to_string();
+                let called = asked(request, tool.row.name, &asked_for);
                 self.run(request, What::Tool { tool, starts, asked_for }, progress);
-                let called = asked(request, tool.row.name, text);
                 if tools::carries_events(tool) || !self.late.has_no_events() {
                     return Ok(called);
                 }
                 let id = RequestId::from_json(OWN_EVENTS);
-                let params = r#"{"untold":true}"#.to_owned();
+                let params = json!({"untold": true}).to_string();
                 Ok([vec![Asked { id, method: "events", params }], called].concat())
             }
             Err(said) => {
                 let body = self.told(said, true, None);
-                era::push_result(out, &request.id, request.era, era::ONCE, &body);
+                era::push_result(out, &request.id, request.era, Fresh::Once, &body);
                 Ok(Vec::new())
             }
         }
@@ -285,15 +299,19 @@ impl Mcp {
     }
 
     /// A result of a tool, with what else is to be told.
-    fn told(&mut self, mut said: String, is_error: bool, structured: Option<&[u8]>) -> String {
+    fn told<'r>(
+        &mut self,
+        mut said: String,
+        is_error: bool,
+        result: Option<&'r [u8]>,
+    ) -> ToolResult<'r> {
         self.late.tell(&mut said, self.settings.result_bytes);
-        let (name, content) = match structured.filter(|_| self.settings.structured) {
-            Some(result) => (",\"structuredContent\":", String::from_utf8_lossy(result)),
-            None => ("", "".into()),
-        };
-        let end = if is_error { ",\"isError\":true}" } else { "}" };
-        let (head, text) = ("{\"content\":[{\"type\":\"text\",\"text\":", words::json(&said));
-        joined(&[head, &text, "}]", name, &content, end])
+        let result = result.filter(|_| self.settings.structured);
+        ToolResult {
+            content: json!([{"type": "text", "text": said}]),
+            structured_content: result.and_then(|result| serde_json::from_slice(result).ok()),
+            is_error,
+        }
     }
 
     /// The client wants no answer of a request any more: its wait ends, and what it has started
@@ -309,7 +327,8 @@ impl Mcp {
         let Some(running) = self.running_mut(&id) else { return Vec::new() };
         running.cancelled = true;
         running.progress = None;
-        let params = joined(&["{\"id\":", id.as_json(), ",\"leave\":true}"]);
+        let params = wire::to_json(&Cancel { id: &id, leave: true });
+        let params = String::from_utf8(params).unwrap_or_default();
         vec![Asked { id: None, method: "cancel", params }]
     }
 
@@ -320,14 +339,13 @@ impl Mcp {
             return wire::push_error(out, id, error);
         }
         // An id of null is none that the protocol knows.
-        out.extend_from_slice(br#"{"jsonrpc":"2.0","error":"#);
-        out.extend_from_slice(&wire::to_json(error));
-        out.extend_from_slice(b"}\n");
+        out.extend_from_slice(&wire::to_json(&json!({"jsonrpc": "2.0", "error": error})));
+        out.push(b'\n');
     }
 
     /// Takes a message that has a method.
     fn take(&mut self, request: &wire::Request<'_>, out: &mut Vec<u8>) -> Vec<Asked> {
-        let Value::Object(params) = words::value(request.params.as_bytes()) else {
+        let Value::Object(params) = text::value(request.params.as_bytes()) else {
             return Vec::new();
         };
         let Some(id) = request.id.clone() else {
@@ -358,11 +376,7 @@ impl Mcp {
         }
         if self.running_mut(id).is_some() || self.resources.listens(id) {
             let shown = wire::quoted(id.as_json());
-            return Err(RpcError::invalid_request(&joined(&[
-                "id ",
-                &shown,
-                " is still in flight",
-            ])));
+            return Err(RpcError::invalid_request(&format!("id {shown} is still in flight")));
         }
         if self.running.len() >= MAX_PENDING_REQUESTS {
             let message = "too many requests are waiting: await or cancel some first";
@@ -374,7 +388,7 @@ impl Mcp {
     /// Answers a tool's call with what a model reads of the result.
     fn answer_tool(&mut self, id: &RequestId, running: Running, result: &[u8], out: &mut Vec<u8>) {
         let What::Tool { tool, starts, asked_for } = running.what else { return };
-        let reply = words::value(result);
+        let reply = text::value(result);
         let (said, is_error) = match tool.model.set {
             "agent" => agent_text::of(&reply, self.settings.text),
             _ => text::of(tool, &reply, &asked_for),
@@ -387,11 +401,11 @@ impl Mcp {
             return;
         }
         let body = self.told(said, is_error, Some(result));
-        era::push_result(out, id, running.era, era::ONCE, &body);
+        era::push_result(out, id, running.era, Fresh::Once, &body);
     }
 }
 
 /// The one request that a message of the client's leads to.
-fn asked(request: &Request<'_>, method: &'static str, params: String) -> Vec<Asked> {
-    vec![Asked { id: Some(request.id.clone()), method, params }]
+fn asked(request: &Request<'_>, method: &'static str, params: &Value) -> Vec<Asked> {
+    vec![Asked { id: Some(request.id.clone()), method, params: params.to_string() }]
 }

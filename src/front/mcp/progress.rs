@@ -1,14 +1,13 @@
 //! What a client is told of a call while it waits: at most once a second, with the last line of the
 //! output, and every 15 s where there is none. Clients begin their timeouts anew with each.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::era;
-use super::words::{json, shown, str_of, value};
+use super::text::{shown, str_of, value};
 use crate::limits::{MCP_ALIVE_MS, MCP_MESSAGE_CHARS, MCP_PROGRESS_MS, MCP_TOKEN_MAX, NS_PER_MS};
 use crate::pure::agent::Doing;
 use crate::pure::text::visible::one_line;
-use crate::wire::RequestId;
+use crate::wire::{self, RequestId};
 
 /// What is looked at in execd's notifications.
 #[derive(Debug)]
@@ -59,8 +58,7 @@ fn request_id(params: &str) -> Option<RequestId> {
 /// The progress of one call.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// The token, as JSON.
-    token: String,
+    token: Value,
     since_ns: u64,
     sent_ns: Option<u64>,
     /// The number that was sent last: each is greater than the one before.
@@ -78,7 +76,7 @@ impl Progress {
         let is_whole = |number: f64| number.fract() == 0.0 && number.abs() < MCP_TOKEN_MAX;
         let fits = token.is_string() || token.is_u64() || token.as_f64().is_some_and(is_whole);
         fits.then(|| Self {
-            token: token.to_string(),
+            token: token.clone(),
             since_ns: now_ns,
             sent_ns: None,
             sent: 0,
@@ -128,17 +126,10 @@ impl Progress {
         self.sent = elapsed_ms.max(self.sent + 1);
         self.sent_ns = Some(now_ns);
         let line = self.untold.take().filter(|line| !line.is_empty());
-        let message = json(&line.unwrap_or_else(|| "still waiting".to_owned()));
-        let sent = self.sent.to_string();
-        let parts = [
-            "{\"progressToken\":",
-            &self.token,
-            ",\"progress\":",
-            &sent,
-            ",\"message\":",
-            &message,
-            "}",
-        ];
-        era::push_notification(out, "notifications/progress", &parts);
+        let message = line.as_deref().unwrap_or("still waiting");
+        let told = json!({
+            "progressToken": self.token, "progress": self.sent, "message": message,
+        });
+        wire::push_notification(out, "notifications/progress", &told);
     }
 }

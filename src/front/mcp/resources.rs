@@ -1,16 +1,17 @@
 //! Logs of sessions as resources (docs/mcp.md, Logs): listed, read by parts, and watched.
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use super::era::{self, Era};
+use super::era::{Era, OfSubscription};
 use super::progress::Note;
-use super::words::{is_set, items, joined, json, number, say, shown, str_of, value};
+use super::text::{is_set, items, number, shown, str_of, value};
 use crate::engine::codec::Asked;
 use crate::limits::{
     EVENTS_KEPT, MCP_PROGRESS_MS, MCP_READ_BYTES, MCP_RECENT_COUNT, MCP_SUBSCRIPTIONS_MAX,
     NS_PER_MS,
 };
-use crate::wire::{RequestId, RpcError, quoted};
+use crate::wire::{self, RequestId, RpcError, quoted};
 
 /// The code of a resource that there is not, in the older era.
 const NOT_FOUND: i32 = -32002;
@@ -38,14 +39,28 @@ impl Watched {
 
     fn tell(&mut self, now_ns: u64, out: &mut Vec<u8>) {
         (self.sent_ns, self.is_due) = (Some(now_ns), false);
-        let none = &RequestId::null();
-        let plain = self.uris.iter().map(|uri| (none, uri));
-        for (id, uri) in plain.chain(self.listeners.iter().map(|(id, uri)| (id, uri))) {
-            let meta = if id == none { String::new() } else { era::of_subscription(id) };
-            let parts = ["{", &meta, "\"uri\":", &json(uri), "}"];
-            era::push_notification(out, "notifications/resources/updated", &parts);
+        let plain = self.uris.iter().map(|uri| (None, uri));
+        for (id, uri) in plain.chain(self.listeners.iter().map(|(id, uri)| (Some(id), uri))) {
+            let meta = id.map(|id| OfSubscription { id });
+            wire::push_notification(out, "notifications/resources/updated", &Updated { meta, uri });
         }
     }
+}
+
+/// What is told of a log of which more has come.
+#[derive(Debug, Serialize)]
+struct Updated<'a> {
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<OfSubscription<'a>>,
+    uri: &'a str,
+}
+
+/// What a request that listens is told first.
+#[derive(Debug, Serialize)]
+struct Acknowledged<'a> {
+    #[serde(rename = "_meta")]
+    meta: OfSubscription<'a>,
+    notifications: Value,
 }
 
 /// A request that listens.
@@ -103,61 +118,58 @@ fn refused(uri: &str, era: Era, message: String) -> RpcError {
 }
 
 fn unknown(uri: &str, era: Era) -> RpcError {
-    let message = joined(&[
-        "there is no resource ",
-        &quoted(&json(uri)),
-        ": logs are execd://session/ID/log, a part of one execd://session/ID/log?from=N",
-    ]);
+    let shown = quoted(&Value::from(uri).to_string());
+    let message = format!(
+        "there is no resource {shown}: logs are execd://session/ID/log, a part of one \
+         execd://session/ID/log?from=N"
+    );
     refused(uri, era, message)
 }
 
 /// The URI of a request to read, and what execd is asked for it.
-pub(super) fn reading(params: &Map<String, Value>, era: Era) -> Result<(String, String), RpcError> {
+pub(super) fn reading(params: &Map<String, Value>, era: Era) -> Result<(String, Value), RpcError> {
     let uri = uri_of(params)?;
     let (id, from, to) = parse(&uri).ok_or_else(|| unknown(&uri, era))?;
-    let mut asked = format!("{{\"session_id\":{id},\"max_bytes\":{MCP_READ_BYTES}");
+    let mut asked = json!({"session_id": id, "max_bytes": MCP_READ_BYTES});
     if let Some(from) = from {
-        say(&mut asked, &[",\"from\":", &from.to_string()]);
+        asked["from"] = from.into();
     }
     if let Some(to) = to {
-        say(&mut asked, &[",\"to\":", &to.to_string()]);
+        asked["to"] = to.into();
     }
-    asked.push('}');
     Ok((uri, asked))
 }
 
 /// The result of a reading: the text, and where in the log it stands.
 /// Errors: the session has ended, and nothing of its output was kept.
-pub(super) fn contents(uri: &str, result: &[u8], era: Era) -> Result<String, RpcError> {
+pub(super) fn contents(uri: &str, result: &[u8], era: Era) -> Result<Value, RpcError> {
     let reply = value(result);
     let is_gone = reply.get("gap").is_some() && str_of(&reply, "text").is_empty();
     if is_gone && str_of(&reply, "log_path").is_empty() {
         let message = "there is no log of it (--no-log), and memory does not have this part";
         return Err(refused(uri, era, message.to_owned()));
     }
-    let (uri, text) = (json(uri), json(str_of(&reply, "text")));
-    let mut said = joined(&["{\"contents\":[{\"uri\":", &uri, ",\"mimeType\":\"text/plain\""]);
-    let [from, next, total] = ["from", "next_offset", "total_bytes"].map(|name| {
-        // Always a number, also where a reply has none: the line stays JSON.
-        number(&reply, name).to_string()
+    let meta = json!({
+        "execd/from": number(&reply, "from"),
+        "execd/next": number(&reply, "next_offset"),
+        "execd/total": number(&reply, "total_bytes"),
+        "execd/eof": is_set(&reply, "eof"),
     });
-    let eof = if is_set(&reply, "eof") { "true" } else { "false" };
-    say(&mut said, &[",\"text\":", &text, ",\"_meta\":{\"execd/from\":", &from]);
-    say(&mut said, &[",\"execd/next\":", &next, ",\"execd/total\":", &total]);
-    say(&mut said, &[",\"execd/eof\":", eof, "}}]}"]);
-    Ok(said)
+    let text = str_of(&reply, "text");
+    let content = json!({"uri": uri, "mimeType": "text/plain", "text": text, "_meta": meta});
+    Ok(json!({"contents": [content]}))
 }
 
 /// Why a log cannot be watched.
 pub(super) fn unwatched(id: u64, uri: &str, error: &RpcError) -> RpcError {
-    let (id, why) = (id.to_string(), error.message.as_str());
-    let message = joined(&["session ", &id, " does not run (", why, "): nothing more comes of it"]);
+    let why = &error.message;
+    let message = format!("session {id} does not run ({why}): nothing more comes of it");
     refused(uri, Era::Connected, message)
 }
 
 /// Asks for the sessions that have ended.
 pub(super) fn ask_ended() -> Asked {
-    let params = format!("{{\"peek\":true,\"max\":{EVENTS_KEPT}}}");
+    let params = json!({"peek": true, "max": EVENTS_KEPT}).to_string();
     Asked { id: RequestId::from_json(super::OWN_ENDED), method: "events", params }
 }
 
@@ -167,53 +179,56 @@ pub(super) fn unreadable(uri: &str, error: &RpcError, era: Era) -> RpcError {
 }
 
 /// The templates of the URIs.
-pub(super) const TEMPLATES: &str = concat!(
-    r#"{"resourceTemplates":[{"uriTemplate":"execd://session/{id}/log{?from,to}","name":"log","#,
-    r#""title":"Log of a session","description":"Its output as clean text, 36 KiB at most: from "#,
-    r#"byte `from` on (negative: before the end), else the last. _meta has execd/next, the `from` "#,
-    r#"of the next part.","mimeType":"text/plain"}]}"#,
-);
+pub(super) fn templates() -> Value {
+    let description = "Its output as clean text, 36 KiB at most: from byte `from` on (negative: \
+                       before the end), else the last. _meta has execd/next, the `from` of the \
+                       next part.";
+    json!({"resourceTemplates": [{
+        "uriTemplate": "execd://session/{id}/log{?from,to}", "name": "log",
+        "title": "Log of a session", "description": description, "mimeType": "text/plain",
+    }]})
+}
 
 /// Asks on our own account; nobody sees the answer.
-fn own(method: &'static str, id: u64, more: &str) -> Asked {
-    let id = id.to_string();
-    let params = joined(&["{\"session_id\":", &id, more, "}"]);
-    Asked { id: RequestId::from_json(&joined(&["\"execd ", method, &id, "\""])), method, params }
+fn own(method: &'static str, id: u64, params: &Value) -> Asked {
+    let asked_by = RequestId::from_json(&format!("\"execd {method}{id}\""));
+    Asked { id: asked_by, method, params: params.to_string() }
 }
 
 fn attach(id: u64) -> Asked {
     // From far behind its end: what there is already is no news.
-    own("attach_session", id, ",\"from\":4503599627370496,\"redraw\":false")
+    let from = 1_u64 << 52;
+    own("attach_session", id, &json!({"session_id": id, "from": from, "redraw": false}))
 }
 
 fn detach(id: u64) -> Asked {
-    own("detach_session", id, "")
+    own("detach_session", id, &json!({"session_id": id}))
 }
 
 impl Resources {
     /// The result of a list: the sessions that there are, and those that have ended lately.
-    pub(super) fn list(&self, result: &[u8]) -> String {
+    pub(super) fn list(&self, result: &[u8]) -> Value {
         let reply = value(result);
         let rows = items(&reply, "sessions");
-        let mut said = String::from("{\"resources\":[");
-        let mut tell = |id: u64, command: &str, runs: bool| {
-            let (id, comma) = (id.to_string(), if said.ends_with('[') { "" } else { "," });
+        let resource = |id: u64, command: &str, runs: bool| {
             let state = if runs { " (runs)" } else { " (has ended)" };
             let about: String = command.chars().take(120).chain(state.chars()).collect();
-            say(&mut said, &[comma, "{\"uri\":\"execd://session/", &id, "/log\","]);
-            say(&mut said, &["\"name\":\"session ", &id, "\",\"description\":"]);
-            say(&mut said, &[&json(about.trim_start()), ",\"mimeType\":\"text/plain\"}"]);
+            json!({
+                "uri": format!("execd://session/{id}/log"), "name": format!("session {id}"),
+                "description": about.trim_start(), "mimeType": "text/plain",
+            })
         };
+        let mut resources = Vec::new();
         for row in rows {
-            tell(number(row, "session_id"), &shown(row, "command"), is_set(row, "running"));
+            let (id, command) = (number(row, "session_id"), shown(row, "command"));
+            resources.push(resource(id, &command, is_set(row, "running")));
         }
         for (id, command) in self.recent.iter().rev() {
             if !rows.iter().any(|row| number(row, "session_id") == *id) {
-                tell(*id, command, false);
+                resources.push(resource(*id, command, false));
             }
         }
-        said.push_str("]}");
-        said
+        json!({"resources": resources})
     }
 
     /// Takes the sessions that have ended from the events.
@@ -249,21 +264,21 @@ impl Resources {
         let watched = &self.watched;
         let find = |id: u64| watched.iter().find(|(own, _)| *own == id).map(|(_, one)| one);
         for one in self.listening.iter_mut().filter(|one| !one.is_acknowledged) {
-            let logs = one.logs.as_deref_mut().unwrap_or_default();
+            let logs = one.logs.as_deref().unwrap_or_default();
             if logs.iter().any(|(id, _)| find(*id).is_some_and(|one| !one.is_attached)) {
                 continue;
             }
             one.is_acknowledged = true;
             // What does not run is left out: nothing more comes of it.
             let run = logs.iter().filter(|(id, _)| find(*id).is_some());
-            let uris: Vec<String> = run.map(|(_, uri)| json(uri)).collect();
-            let uris = match one.logs {
-                Some(_) => joined(&["\"resourceSubscriptions\":[", &uris.join(","), "]"]),
-                None => String::new(),
+            let uris: Vec<&String> = run.map(|(_, uri)| uri).collect();
+            let notifications = match one.logs {
+                Some(_) => json!({"resourceSubscriptions": uris}),
+                None => json!({}),
             };
-            let meta = era::of_subscription(&one.request);
-            let parts = ["{", &meta, "\"notifications\":{", &uris, "}}"];
-            era::push_notification(out, "notifications/subscriptions/acknowledged", &parts);
+            let meta = OfSubscription { id: &one.request };
+            let told = Acknowledged { meta, notifications };
+            wire::push_notification(out, "notifications/subscriptions/acknowledged", &told);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::words::{is_set, items, number, plain, say, shown, str_of};
+use super::text::{is_set, items, number, plain, shown, str_of};
 use crate::pure::text::clean::window_text;
 
 /// The fields that a report begins with, where they are there.
@@ -24,7 +24,7 @@ pub(super) fn of(tool: &str, reply: &Value, asked: &Value) -> String {
 fn field(said: &mut String, reply: &Value, before: &str, name: &str) {
     let shown = shown(reply, name);
     if !shown.is_empty() {
-        say(said, &[before, &shown]);
+        *said += &format!("{before}{shown}");
     }
 }
 
@@ -32,11 +32,10 @@ fn field(said: &mut String, reply: &Value, before: &str, name: &str) {
 fn report(reply: &Value, asked: &Value) -> String {
     let status = str_of(reply, "status");
     let runs = status == "running";
-    let mut said = String::new();
-    say(&mut said, &["[", status, "]"]);
+    let mut said = format!("[{status}]");
     for name in FACTS {
         if runs || *name != "pid" {
-            field(&mut said, reply, &["\n", name, ": "].concat(), name);
+            field(&mut said, reply, &format!("\n{name}: "), name);
         }
     }
     let none = Value::Null;
@@ -68,7 +67,7 @@ fn ended(said: &mut String, wait: &Value, asked: &Value) {
         "impossible" => said.push_str("\nwait: impossible"),
         "deadline" => {
             let s = number(wait, "effectiveTimeoutMs") / 1_000;
-            say(said, &["\nwait: not within ", &s.to_string(), " s"]);
+            *said += &format!("\nwait: not within {s} s");
         }
         "exited" => said.push_str("\nwait: ended"),
         _ => return,
@@ -83,13 +82,13 @@ fn matched(said: &mut String, before: &str, wait: &Value, condition: Option<&Val
     let index = usize::try_from(number(wait, "index")).unwrap_or_default();
     let pattern = given.and_then(|all| all.get(index)).or(given).map(plain).unwrap_or_default();
     said.push_str(before);
-    match by {
-        "text" => say(said, &["\"", &pattern, "\""]),
-        "regex" => say(said, &["/", &pattern, "/"]),
-        "port" => say(said, &["port ", &shown(wait, "port")]),
-        "input" => say(said, &["input: ", kind(str_of(wait, "state"))]),
-        _ => said.push_str(by),
-    }
+    *said += &match by {
+        "text" => format!("\"{pattern}\""),
+        "regex" => format!("/{pattern}/"),
+        "port" => format!("port {}", shown(wait, "port")),
+        "input" => format!("input: {}", kind(str_of(wait, "state"))),
+        _ => by.to_owned(),
+    };
     field(said, wait, " → ", "text");
 }
 
@@ -106,7 +105,7 @@ fn kind(state: &str) -> &'static str {
 fn whose(said: &mut String, of: &Value) {
     let command = shown(of, "command");
     if !command.is_empty() {
-        say(said, &[" (", &command, ")"]);
+        *said += &format!(" ({command})");
     }
 }
 
@@ -115,18 +114,17 @@ fn doing(said: &mut String, before: &str, session: &Value, tells_state: bool) {
     let state = str_of(session, "state");
     let kind = kind(state);
     if tells_state && !kind.is_empty() {
-        say(said, &[before, "waits for ", kind]);
+        *said += &format!("{before}waits for {kind}");
         whose(said, session.get("stateDetail").unwrap_or(&Value::Null));
     } else if tells_state && state == "stopped" {
-        say(said, &[before, "stopped"]);
+        *said += &format!("{before}stopped");
     }
     if is_set(session, "fullScreen") {
-        say(said, &[before, "full screen"]);
+        *said += &format!("{before}full screen");
     }
     for (at, one) in items(session, "listening").iter().enumerate() {
-        let first = at == 0;
-        say(said, &[if first { before } else { ", " }, if first { "listens on " } else { "" }]);
-        said.push_str(&shown(one, "port"));
+        *said += &if at == 0 { format!("{before}listens on ") } else { ", ".to_owned() };
+        *said += &shown(one, "port");
         whose(said, one);
     }
 }
@@ -145,79 +143,55 @@ fn output(said: &mut String, reply: &Value, runs: bool) {
     } else {
         if !stdout.is_empty() {
             let end = if stdout.ends_with('\n') { "" } else { "\n" };
-            say(said, &["stdout:\n", stdout, end]);
+            *said += &format!("stdout:\n{stdout}{end}");
         }
-        say(said, &["stderr:\n", stderr]);
+        *said += &format!("stderr:\n{stderr}");
     }
 }
 
-/// Adds a note.
-fn note(notes: &mut String, parts: &[&str]) {
-    notes.push_str("\n[");
-    say(notes, parts);
-    notes.push(']');
-}
-
+/// What else is to be known, each in brackets on a line of its own.
 fn notes(reply: &Value, runs: bool, stuck: bool) -> String {
-    let mut notes = String::new();
+    let mut notes = Vec::new();
     let id = shown(reply, "sessionId");
     let path = str_of(reply, "logPath");
-    let mut log = String::new();
-    if !path.is_empty() {
-        say(&mut log, &[" (log: ", path, ")"]);
-    }
-    for name in ["note", "failureMessage"] {
-        let said = shown(reply, name);
-        if !said.is_empty() {
-            note(&mut notes, &[&said]);
-        }
-    }
+    let log = if path.is_empty() { String::new() } else { format!(" (log: {path})") };
+    notes.extend(["note", "failureMessage"].map(|name| shown(reply, name)));
     if is_set(reply, "logTruncated") {
-        note(&mut notes, &[LOG_ENDED]);
+        notes.push(LOG_ENDED.to_owned());
     }
     if is_set(reply, "truncated") {
         let rest =
             if path.is_empty() { "what memory still has of it" } else { "any part of the log" };
-        let parts =
-            ["Only the end of it is shown; get_process_log with sessionId ", &id, " gives ", rest];
-        note(&mut notes, &parts);
+        notes.push(format!(
+            "Only the end of it is shown; get_process_log with sessionId {id} gives {rest}"
+        ));
     }
     if is_set(reply, "late") {
-        note(&mut notes, &["Some of this came after the command had ended", &log]);
+        notes.push(format!("Some of this came after the command had ended{log}"));
     }
     let pids: Vec<String> = items(reply, "backgroundPids").iter().map(plain).collect();
     if !pids.is_empty() {
-        let parts = [
-            "Still running in the background: pid ",
-            &pids.join(", "),
-            "; poll_process with sessionId ",
-            &id,
-            " tells what comes later",
-            &log,
-            "; kill_process ends what runs",
-        ];
-        note(&mut notes, &parts);
+        notes.push(format!(
+            "Still running in the background: pid {}; poll_process with sessionId {id} tells what \
+             comes later{log}; kill_process ends what runs",
+            pids.join(", ")
+        ));
     }
     let tail = reply.get("stdout").is_none();
     if stuck && tail && !str_of(reply, "tail").is_empty() {
-        note(&mut notes, &["This is the end of its output so far"]);
+        notes.push("This is the end of its output so far".to_owned());
     } else if runs && !stuck {
         let tail = if tail { ", this is the end of its output so far" } else { "" };
         // A password is not the model's to type.
         let asks_password = str_of(reply, "state") == "waiting_for_password";
         let types = if asks_password { "" } else { "write_stdin types into it, " };
-        let parts = [
-            "Still running",
-            tail,
-            ". poll_process with sessionId ",
-            &id,
-            " and waitMs waits for the end, with maxDrainMs for more output; ",
-            types,
-            "kill_process ends it",
-        ];
-        note(&mut notes, &parts);
+        notes.push(format!(
+            "Still running{tail}. poll_process with sessionId {id} and waitMs waits for the end, \
+             with maxDrainMs for more output; {types}kill_process ends it"
+        ));
     }
-    notes
+    let told = notes.iter().filter(|note| !note.is_empty());
+    told.map(|note| format!("\n[{note}]")).collect()
 }
 
 /// What is said of a log that is full.
@@ -243,7 +217,7 @@ fn list(reply: &Value) -> String {
         row(&mut said, one);
     }
     if number(reply, "forgotten") > 0 {
-        say(&mut said, &["\nforgotten: ", &shown(reply, "forgotten"), " that ended earlier"]);
+        said += &format!("\nforgotten: {} that ended earlier", shown(reply, "forgotten"));
     }
     said
 }
@@ -254,19 +228,19 @@ fn row(said: &mut String, one: &Value) {
     field(said, one, " · ", "status");
     field(said, one, " · exitCode ", "exitCode");
     field(said, one, " · ", "signal");
-    say(said, &[" · ", &age(number(one, "durationMs"))]);
+    *said += &format!(" · {}", age(number(one, "durationMs")));
     if runs {
         field(said, one, " · pid ", "pid");
     }
     doing(said, " · ", one, true);
     field(said, one, " · ", "name");
-    say(said, &[" · ", &shown(one, "command"), " (", &shown(one, "cwd"), ")"]);
+    *said += &format!(" · {} ({})", shown(one, "command"), shown(one, "cwd"));
     match str_of(one, "stdinMode") {
         "null" => said.push_str(" · no stdin"),
         "pty" => said.push_str(" · pty"),
         _ => {}
     }
-    say(said, &[" · ", &shown(one, "outputBytes"), " bytes"]);
+    *said += &format!(" · {} bytes", shown(one, "outputBytes"));
     field(said, one, " · log ", "logPath");
 }
 
@@ -292,20 +266,19 @@ fn page(reply: &Value) -> String {
     }
     field(&mut said, reply, "; ", "failureMessage");
     if is_set(reply, "logTruncated") {
-        say(&mut said, &["; ", LOG_ENDED]);
+        said += &format!("; {LOG_ENDED}");
     }
     let text = window_text(str_of(reply, "text").as_bytes(), false);
-    say(&mut said, &["]\n---\n", if text.is_empty() { "(nothing)" } else { &text }]);
+    said += &format!("]\n---\n{}", if text.is_empty() { "(nothing)" } else { &text });
     said
 }
 
 /// What became of input.
 fn stdin(reply: &Value) -> String {
-    let unit = if number(reply, "written") == 1 { " byte" } else { " bytes" };
-    let mut said = String::new();
-    say(&mut said, &["wrote ", &shown(reply, "written"), unit]);
+    let unit = if number(reply, "written") == 1 { "byte" } else { "bytes" };
+    let mut said = format!("wrote {} {unit}", shown(reply, "written"));
     if number(reply, "queued") > 0 {
-        say(&mut said, &["; ", &shown(reply, "queued"), " of its input are not read yet"]);
+        said += &format!("; {} of its input are not read yet", shown(reply, "queued"));
     }
     if is_set(reply, "eof") {
         said.push_str("; stdin is closed");

@@ -1,11 +1,12 @@
 //! What a model reads of a result: the same text that it reads in pi (docs/pi.md). The replies of
-//! most methods have it already; what is left is put together here.
+//! most methods have it already; what is left is put together here. Below are the fields of replies
+//! as texts need them.
 
 use serde_json::Value;
 
 use super::stream_text;
 use super::tools::Tool;
-use super::words::{is_set, items, joined, say, shown, str_of};
+use crate::pure::text::visible::one_line;
 
 /// What bash says of a command in the background, and what is true here.
 const PROMISE: &str = "Result will be reported when it finishes.";
@@ -22,7 +23,7 @@ pub(super) fn refused(tool: Tool, message: &str) -> String {
         "stream" => KNOWN_TO_STREAM,
         _ => KNOWN,
     };
-    joined(&[message, next])
+    format!("{message}{next}")
 }
 
 /// Whether a cancelled call's reply tells what no other one tells: output, events, how a session
@@ -53,21 +54,21 @@ pub(super) fn of(tool: Tool, reply: &Value, asked: &Value) -> (String, bool) {
     let said = match tool.row.name {
         "kill_session" => killed(reply),
         "set_on_exit" if unknown => {
-            joined(&["unknown session_id: ", &shown(asked, "session_id"), KNOWN])
+            format!("unknown session_id: {}{KNOWN}", shown(asked, "session_id"))
         }
         "set_on_exit" => {
             let status = str_of(reply, "status").replace('_', " ");
             let status = if status.is_empty() { "unknown" } else { &status };
-            joined(&["session ", &shown(asked, "session_id"), ": ", status])
+            format!("session {}: {status}", shown(asked, "session_id"))
         }
         "resize_session" => {
             let (cols, rows) = (shown(reply, "cols"), shown(reply, "rows"));
-            joined(&["session ", &shown(asked, "session_id"), ": ", &cols, "x", &rows])
+            format!("session {}: {cols}x{rows}", shown(asked, "session_id"))
         }
         _ if reply.get("header").is_some() => {
             let output = str_of(reply, "output");
             let output = if output.is_empty() { "(no output)" } else { output };
-            with_footer(joined(&[str_of(reply, "header"), "\n---\n", output]), reply)
+            with_footer(format!("{}\n---\n{output}", str_of(reply, "header")), reply)
         }
         _ if reply.get("text").is_some() => str_of(reply, "text").replace(PROMISE, TRUTH),
         _ => reply.to_string(),
@@ -78,30 +79,68 @@ pub(super) fn of(tool: Tool, reply: &Value, asked: &Value) -> (String, bool) {
 fn with_footer(mut said: String, reply: &Value) -> String {
     let footer = str_of(reply, "footer");
     if !footer.is_empty() {
-        say(&mut said, &["\n\n", footer]);
+        said += &format!("\n\n{footer}");
     }
     said
 }
 
 fn killed(reply: &Value) -> String {
     if !is_set(reply, "found") {
-        let mut said = joined(&["unknown session_id: ", &shown(reply, "session_id"), KNOWN]);
+        let mut said = format!("unknown session_id: {}{KNOWN}", shown(reply, "session_id"));
         // Its text has no place for the events that came with the answer.
         for event in items(reply, "events") {
             let (id, what) = (shown(event, "session_id"), str_of(event, "what"));
-            say(&mut said, &["\nevent: session ", &id, " (", &shown(event, "command"), ") ", what]);
-            say(&mut said, &[" ", &shown(event, "exit_code"), &shown(event, "signal")]);
+            let command = shown(event, "command");
+            let how = shown(event, "exit_code") + &shown(event, "signal");
+            said += &format!("\nevent: session {id} ({command}) {what} {how}");
         }
         return said;
     }
     let mut said = str_of(reply, "summary").to_owned();
     for one in items(reply, "survivors") {
         let (pid, command) = (shown(one, "pid"), shown(one, "command"));
-        say(&mut said, &["\nnot ended: ", &pid, " ", &command, " (", str_of(one, "reason"), ")"]);
+        said += &format!("\nnot ended: {pid} {command} ({})", str_of(one, "reason"));
     }
     let output = str_of(reply, "final_output");
     if !output.is_empty() {
-        say(&mut said, &["\n---\n", output]);
+        said += &format!("\n---\n{output}");
     }
     with_footer(said, reply)
+}
+
+/// The value of JSON text; null for what is none.
+pub(super) fn value(json: &[u8]) -> Value {
+    let text = str::from_utf8(json).unwrap_or_default();
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// The text of a field; empty where there is none.
+pub(super) fn str_of<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A number in a field; 0 where there is none.
+pub(super) fn number(value: &Value, name: &str) -> u64 {
+    value.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// Whether a field is true.
+pub(super) fn is_set(value: &Value, name: &str) -> bool {
+    value.get(name).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// A field on one line: a string without its quotes, anything else as JSON, nothing where it is not
+/// there.
+pub(super) fn shown(value: &Value, name: &str) -> String {
+    value.get(name).map(plain).unwrap_or_default()
+}
+
+/// A value on one line, a string without its quotes.
+pub(super) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), one_line)
+}
+
+/// The items of a field that is a list.
+pub(super) fn items<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

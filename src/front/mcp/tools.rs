@@ -1,10 +1,12 @@
 //! The tools: which there are, what a model reads of them (the rows' own words), and from a call's
 //! arguments to the params of a row.
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::progress::Progress;
-use super::words::{joined, json, say, value};
+use super::text::value;
 use crate::config::Config;
 use crate::engine::contract::Model;
 use crate::families::Method;
@@ -150,8 +152,8 @@ impl Settings {
 /// So many bytes for a model, exactly.
 fn size(bytes: usize) -> String {
     match bytes % 1024 {
-        0 => joined(&[&(bytes / 1024).to_string(), " KiB"]),
-        _ => joined(&[&bytes.to_string(), " bytes"]),
+        0 => format!("{} KiB", bytes / 1024),
+        _ => format!("{bytes} bytes"),
     }
 }
 
@@ -170,8 +172,8 @@ pub(super) fn find(
     }
     found.ok_or_else(|| {
         let names: Vec<&str> = settings.tools.iter().map(|tool| tool.row.name).collect();
-        let shown = quoted(&json(name));
-        let message = joined(&["Unknown tool: ", &shown, "; there are ", &names.join(", ")]);
+        let shown = quoted(&Value::from(name).to_string());
+        let message = format!("Unknown tool: {shown}; there are {}", names.join(", "));
         RpcError::invalid_param("name", message)
     })
 }
@@ -183,41 +185,58 @@ pub(super) fn carries_events(tool: Tool) -> bool {
 }
 
 /// The result of tools/list.
-pub(super) fn list(settings: &Settings, has_channel: bool) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    let mut told = String::from("{\"tools\":[");
+#[derive(Debug, Serialize)]
+pub(super) struct List {
+    tools: Vec<Listed>,
+}
+
+/// A tool as hosts are told of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    name: &'static str,
+    title: &'static str,
+    description: String,
+    /// In the order in which models are to read the params.
+    input_schema: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<Value>,
+    annotations: Value,
+}
+
+/// All tools.
+pub(super) fn list(settings: &Settings, has_channel: bool) -> List {
+    let mut tools: Vec<Listed> = Vec::new();
     for tool in &settings.tools {
         // Two sets may have a tool of one name: the first one's is told. What can do nothing but
         // arm a wake is of no use without somebody who can be woken.
         let useless =
             !has_channel && tool.table().iter().any(|one| one.required && one.name == WAKES);
-        if useless || names.contains(&tool.row.name) {
-            continue;
+        let known = tools.iter().any(|one| one.name == tool.row.name);
+        if !useless && !known {
+            tools.extend(listed(settings, *tool, has_channel));
         }
-        if !names.is_empty() {
-            told.push(',');
-        }
-        names.push(tool.row.name);
-        tell(&mut told, settings, *tool, has_channel);
     }
-    told.push_str("]}");
-    settings.filled(told)
+    List { tools }
 }
 
-fn tell(told: &mut String, settings: &Settings, tool: Tool, has_channel: bool) {
+fn listed(settings: &Settings, tool: Tool, has_channel: bool) -> Option<Listed> {
     let Tool { row, model } = tool;
     let logs = match model.logs {
         "" => "",
         logs if settings.has_logs => logs,
         _ => NO_LOGS,
     };
-    let space = if logs.is_empty() { "" } else { " " };
-    let description = json(&joined(&[model.description, space, logs]));
+    let description = format!("{} {logs}", model.description);
     let schema = models::input_schema(tool.table(), &tool.params(has_channel));
-    let output = if settings.structured { r#","outputSchema":{"type":"object"}"# } else { "" };
-    say(told, &["{\"name\":\"", row.name, "\",\"title\":", &json(model.title)]);
-    say(told, &[",\"description\":", &description, ",\"inputSchema\":", &schema, output]);
-    say(told, &[",\"annotations\":", &models::annotations(model), "}"]);
+    Some(Listed {
+        name: row.name,
+        title: model.title,
+        description: settings.filled(description.trim_end().to_owned()),
+        input_schema: RawValue::from_string(settings.filled(schema)).ok()?,
+        output_schema: settings.structured.then(|| json!({"type": "object"})),
+        annotations: models::annotations(model),
+    })
 }
 
 /// Takes a call's arguments and gives the params of its row. Errors are for the model.
@@ -240,7 +259,7 @@ pub(super) fn params(
             let names: Vec<&str> = shown.iter().map(|(name, _)| *name).collect();
             let name = if name.len() <= 80 { &name } else { "what is given" };
             let (tool, names) = (tool.row.name, names.join(", "));
-            return Err(joined(&[name, ": ", tool, " takes no such argument; it takes ", &names]));
+            return Err(format!("{name}: {tool} takes no such argument; it takes {names}"));
         }
         if !given.is_null() {
             // What is given twice keeps both names, and is refused by them.
@@ -250,21 +269,19 @@ pub(super) fn params(
     }
     let action = params.get("action").and_then(Value::as_str).unwrap_or_default();
     if REPORT_ACTIONS.contains(&action) {
-        let why = ": nothing is reported here by itself; peek shows the output";
-        return Err(joined(&[action, why]));
+        let why = "nothing is reported here by itself; peek shows the output";
+        return Err(format!("{action}: {why}"));
     }
     for param in table {
         let own = match (param.name, param.kind) {
             ("header", _) => Value::from("compact"),
             ("events", Kind::Bool) => Value::Bool(tool.row.name != "set_on_exit"),
             ("stream", Kind::Bool) => Value::Bool(progress.is_some()),
-            ("context", _) => {
-                let lines = settings.text.max_lines.to_string();
-                let bytes = settings.text.max_bytes.to_string();
-                let (peek, most) = (",\"peekContextLines\":", ",\"maxOutputBytes\":");
-                let said = ["{\"bashContextLines\":", &lines, peek, &lines, most, &bytes, "}"];
-                value(joined(&said).as_bytes())
-            }
+            ("context", _) => json!({
+                "bashContextLines": settings.text.max_lines,
+                "peekContextLines": settings.text.max_lines,
+                "maxOutputBytes": settings.text.max_bytes,
+            }),
             (name, Kind::Sessions) if !params.contains_key(name) => Value::from("all"),
             _ => continue,
         };
@@ -373,7 +390,8 @@ pub(super) fn instructions(settings: &Settings) -> String {
         false => "A cancelled agent_execute ends its run, a cancelled agent_result leaves it. ",
     };
     let all = if has_commands { "sessions" } else { "runs" };
-    let ends = ["Ends of ", all, " come with the next result (event:). All ", all];
-    let begin = ["Never sleep to wait. ", idioms, agents, logs, cancelled];
-    joined(&[&joined(&begin), &joined(&ends), " end with this server."])
+    format!(
+        "Never sleep to wait. {idioms}{agents}{logs}{cancelled}Ends of {all} come with the next \
+         result (event:). All {all} end with this server."
+    )
 }

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::value::RawValue;
 
-use super::drift::count;
+use super::event::count;
 use super::event::{Update, is_assistant, known, update_of};
 use super::mask::Secret;
 use super::run::AgentRun;

@@ -4,22 +4,16 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `agent_files.rs` | the files of a run's own agent directory |
-//! | `mask.rs` | a secret made unreadable in a text |
+//! | `mask.rs` | a secret made unreadable, in whole texts and in pieces |
 //! | `event.rs` | looks at a line: which event it is, and the fields that are known |
 //! | `run.rs` | [`AgentRun`]: the stream's lines, each read as far as it is needed |
 //! | `meaning.rs` | what each event means for the run |
 //! | `answers.rs` | answers from their beginning to their end, and all that is paid for |
 //! | `model.rs` | the model that was asked, and whether another one has answered |
 //! | `text.rs` | the assistant's text: deltas joined, blocks kept apart, the output bounded |
-//! | `output.rs` | all of that text within its bound, and the last message of it |
-//! | `usage.rs` | tokens and costs, and what is wrong with them |
-//! | `drift.rs` | what this version of execd does not know, counted and bounded |
-//! | `told.rs` | the events that a client is told |
-//! | `doing.rs` | the last line of what a client is told |
-//! | `end.rs` | how the process has ended, as its owner tells it |
+//! | `told.rs` | the events that a client is told, and the last line of them |
 //! | `ending.rs` | why a run has ended, in a word, a kind and a text |
 //! | `report.rs` | the result of agent_execute |
-//! | `stop.rs` | why execd ended a run |
 //! | `kind.rs` | of which kind a failure is, for who decides on another try |
 //! | `cause.rs` | what pi and node write of a failure, made readable |
 //! | `program.rs` | what pi says of itself: its version, its tools |
@@ -27,33 +21,25 @@
 pub mod agent_files;
 mod answers;
 mod cause;
-mod doing;
-mod drift;
-mod end;
 mod ending;
 mod event;
 mod kind;
 pub mod mask;
 mod meaning;
 mod model;
-mod output;
 pub mod program;
 mod report;
 mod run;
-mod stop;
 mod text;
 mod told;
-mod usage;
 
 pub use cause::{cleaned_stderr, paragraph, with_stderr};
-pub use doing::Doing;
-pub use end::{End, Policy};
+pub use ending::{End, Policy, Stop};
 pub use kind::{ErrorKind, Evidence, advice, kind_of};
 pub use model::Asked;
 pub use report::{AgentReport, GoingOn, ProviderData};
 pub use run::{AgentRun, Clocks, RunSettings};
-pub use stop::Stop;
-pub use told::{Compactions, Cost, Retries, Tell, Told, UsageReport};
+pub use told::{Compactions, Cost, Doing, Retries, Tell, Told, UsageReport};
 
 #[cfg(test)]
 mod tests;

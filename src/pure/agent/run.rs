@@ -9,13 +9,13 @@ use memchr::memchr;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::drift::Drift;
+use super::answers::Totals;
+use super::event::Drift;
 use super::event::{Look, is_whole, look, type_of};
 use super::mask::Secret;
 use super::model::{Answered, Asked};
 use super::text::Transcript;
 use super::told::{Compactions, Failure, Retries, Tell, Told};
-use super::usage::Totals;
 use crate::limits::{
     AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES,
     AGENT_LINE_STEP_BYTES, AGENT_NAME_BYTES, BUFFER_KEEP_BYTES,

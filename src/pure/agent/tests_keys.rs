@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::mask::{MaskedText, Secret};
 use super::mask::tests::naive;
+use super::mask::{MaskedText, Secret};
 use super::tests::*;
 use super::{AgentRun, RunSettings};
 use crate::limits::AGENT_SECRET_HINT_BYTES;

@@ -268,7 +268,13 @@ fn of_a_line_that_is_skipped_the_type_counts() {
     let table = [
         (&answered, r#"{"type":"agent_end","messages":""#, true, "stop", ""),
         (&answered, r#"{"a":[{"type":1}],"type":"agent_end","messages":""#, true, "stop", ""),
-        (&before, r#"{"type":"agent_end","messages":""#, true, "wire_drift", "message 1 is missing"),
+        (
+            &before,
+            r#"{"type":"agent_end","messages":""#,
+            true,
+            "wire_drift",
+            "message 1 is missing",
+        ),
         (
             &answered,
             r#"{"type":"message_end","message":""#,

@@ -73,10 +73,8 @@ impl McpLines {
         self.unfinished.extend_from_slice(bytes);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unfinished.drain(..=end).collect();
-            match serde_json::from_slice::<Value>(&line) {
-                Ok(Value::Array(batch)) => batch.iter().for_each(|one| self.note(one)),
-                Ok(request) => self.note(&request),
-                Err(_) => {}
+            if let Ok(request) = serde_json::from_slice::<Value>(&line) {
+                self.note(&request);
             }
         }
     }
@@ -89,13 +87,7 @@ impl McpLines {
 
     /// Checks a line of execd's.
     pub fn came(&mut self, line: &Value) {
-        if let Some(batch) = line.as_array() {
-            batch.iter().for_each(|one| self.came(one));
-            // An error without an id is none in the version that has batches.
-            let mut with_id = batch.clone();
-            with_id.retain(|one| one.get("id").is_some());
-            self.all(&CONNECTED[1..2], |_| "JSONRPCBatchResponse", &with_id.into());
-        } else if let Some(method) = line["method"].as_str() {
+        if let Some(method) = line["method"].as_str() {
             self.notification(method, line);
         } else if line.get("error").is_some() {
             self.error(line);
