@@ -3,13 +3,19 @@
 //! program makes it in the process that becomes pi (`execd --start-pi`), and here is what that
 //! process is told. What it does is said in src/cli/agent_dir.rs.
 
-use std::ffi::{CString, OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
-
 use crate::engine::launch::LaunchSpec;
 use crate::families::Cx;
+use crate::limits::{AGENT_PROMPT_ARG_BYTES, AGENT_PROMPT_HASH_BYTES};
+use crate::sys::errno::errno_text;
 use crate::sys::host;
+use crate::sys::memory_file::MemoryFile;
+use crate::sys::proc_view;
+use crate::wire::{Reason, RpcError};
+use sha2::{Digest, Sha256};
+use std::ffi::{CString, OsStr, OsString};
+use std::fmt::Write as _;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 /// The first argument of the process that becomes pi.
 pub const START_FLAG: &str = "--start-pi";
@@ -164,11 +170,47 @@ pub fn prepare(
 
 /// Has a run read its prompt from a file with the text that is at `source`, and that is known by
 /// `known_by`: the last of its arguments.
-pub fn add_prompt(launch: &mut LaunchSpec, source: PathBuf, known_by: String) {
+fn add_prompt_file(launch: &mut LaunchSpec, source: PathBuf, known_by: String) {
     let mut needs = Needs::of(launch);
     launch.arguments.push(format!("@prompt-{known_by}.md").into());
     needs.prompt = Some((source, known_by));
     needs.put_before(launch);
+}
+
+/// Adds the last of pi's arguments, the prompt. Gives the memory in which the process that becomes
+/// pi finds one that is too long, and which is held until the run is over: the loop writes to no
+/// disk.
+pub fn add_prompt(launch: &mut LaunchSpec, prompt: String) -> Result<Option<MemoryFile>, RpcError> {
+    if prompt.len() <= AGENT_PROMPT_ARG_BYTES {
+        launch.arguments.push(prompt.into());
+        return Ok(None);
+    }
+    if let Some(why) = proc_view::lack() {
+        let message = format!(
+            "the prompt has {} bytes, which pi is handed through /proc, but {why}; one of \
+             {AGENT_PROMPT_ARG_BYTES} bytes at most needs none",
+            prompt.len()
+        );
+        return Err(RpcError::failed(Reason::System, message));
+    }
+    let file = MemoryFile::with(c"execd-prompt", prompt.as_bytes()).map_err(|errno| {
+        let why = errno_text(errno);
+        let message = format!("the prompt could not be put into a file in memory: {why}");
+        RpcError::failed(Reason::System, message)
+    })?;
+    add_prompt_file(launch, file.path().into(), known_by(&prompt));
+    Ok(Some(file))
+}
+
+/// What a text is known by: the beginning of its SHA-256.
+fn known_by(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(AGENT_PROMPT_HASH_BYTES).fold(
+        String::new(),
+        |mut name, byte| {
+            let _ = write!(name, "{byte:02x}");
+            name
+        },
+    )
 }
 
 #[cfg(test)]
@@ -193,5 +235,11 @@ mod tests {
             assert_eq!(Needs::read(&words), Some(needs));
             assert_eq!(Needs::read(&words[1..]), None);
         }
+    }
+
+    #[test]
+    fn a_text_is_known_by_the_first_digits_of_its_sha256() {
+        assert_eq!(known_by("abc"), "ba7816bf");
+        assert_eq!(known_by(""), "e3b0c442");
     }
 }

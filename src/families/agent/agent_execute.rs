@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use super::keys;
+use super::probe::{self, Found};
 use super::run::{AgentSpec, Called};
 use super::start::{AgentStart, begin, masked, unstarted};
-use super::versions::{self, Found};
 use super::{Agent, MASK, pi_program, room_for_one, version_param};
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
@@ -371,7 +371,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     room_for_one(engine)?;
     let program = program_of(&engine.cx, &params);
     let oldest = version_param(params.min_version.as_deref())?;
-    let version = match versions::version(engine, call.after, &program, &oldest) {
+    let version = match probe::version(engine, call.after, &program, &oldest) {
         Found::Known(version) => version,
         Found::Asked(id) => return Ok(put_off(engine, call, id)),
         Found::Never(why) => {
@@ -380,7 +380,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         }
     };
     if params.allowed_tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
-        match versions::tools(engine, call.after, &program, &version) {
+        match probe::tools(engine, call.after, &program, &version) {
             Err(id) => return Ok(put_off(engine, call, id)),
             Ok(tools) => map_tools(&mut params, &tools, &version)?,
         }

@@ -1,7 +1,7 @@
 //! The pi harness (agent.md): runs of pi from their start to their result, and what they tell
-//! meanwhile. `start` has how a run begins, `run` its clocks and budgets, `probe` and `versions`
-//! what pi says of itself, `results` what is kept of runs that nobody waited for to their end; what
-//! the stream of pi means is decided in `pure/agent/`.
+//! meanwhile. `start` has how a run begins, `run` its clocks and budgets, `probe` what pi says of
+//! itself, `agent_dir` what a run needs on a disk; what the stream of pi means is decided in
+//! `pure/agent/`.
 
 pub mod agent_capabilities;
 pub mod agent_dir;
@@ -11,11 +11,8 @@ pub mod agent_result;
 pub mod keys;
 mod model;
 pub mod probe;
-mod prompt;
-pub mod results;
 pub mod run;
 pub mod start;
-pub mod versions;
 
 use super::{Cx, Engine, Entry, Family, Method, Numbered};
 use crate::engine::client::Client;
@@ -36,10 +33,9 @@ use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::child::Usage;
 use crate::wire::{self, Reason, RpcError};
-use probe::Probe;
-use results::Results;
+use agent_result::Results;
+use probe::{Probe, Versions};
 use run::Run;
-use versions::Versions;
 
 /// The rows of the table of methods.
 pub const METHODS: &[Method] = &[

@@ -3,7 +3,7 @@
 
 use super::agent_dir::{self, Isolation};
 use super::run::{AgentSpec, Called, Run};
-use super::{Agent, MASK, prompt, start_failure, starting};
+use super::{Agent, MASK, start_failure, starting};
 use crate::engine::launch::LaunchSpec;
 use crate::families::{Cx, Engine, Entry, State};
 use crate::limits::AGENT_UNREAD_BYTES;
@@ -48,7 +48,7 @@ impl AgentStart {
         };
         let key = self.key_of.as_deref().zip(self.secret.as_deref());
         self.called.agent_dir = agent_dir::prepare(cx, &mut self.launch, isolation, key);
-        let file = prompt::add(&mut self.launch, std::mem::take(&mut self.prompt))?;
+        let file = agent_dir::add_prompt(&mut self.launch, std::mem::take(&mut self.prompt))?;
         let words = self.launch.arguments.iter().map(|word| word.to_string_lossy());
         let words = std::iter::once(self.launch.program.as_str().into()).chain(words);
         let key = self.secret.as_deref();
