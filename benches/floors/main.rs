@@ -40,7 +40,7 @@ impl Scale {
 type Bench = (&'static str, fn(Scale, &mut Report));
 
 /// In the order of the table.
-const BENCHES: [Bench; 25] = [
+const BENCHES: [Bench; 24] = [
     ("spawn", latency::spawn),
     ("spawn-at-scale", latency::spawn_at_scale),
     ("jobs", jobs::jobs),

@@ -42,8 +42,8 @@ pub trait Family: Sized {
     /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`.
     fn take(_own: Option<&mut Self>, _core: &mut Session, _from: (Source, usize), _cx: &mut Cx) {}
 
-    /// What everybody sees in place of output of a session of its own, where the stream says that it
-    /// is rewritten: made of the first bytes of `cx.reading.buffer`, so many.
+    /// What everybody sees in place of output of a session of its own, where the stream says that
+    /// it is rewritten: made of the first bytes of `cx.reading.buffer`, so many.
     fn rewrite(&mut self, _core: &mut Session, from: (Source, usize), cx: &mut Cx) -> Vec<u8> {
         cx.reading.buffer[..from.1].to_vec()
     }

@@ -53,7 +53,7 @@ export const MODELS = {
           name: { type: "string" },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+      annotations: { destructiveHint: true, openWorldHint: true, readOnlyHint: false },
     },
     write_stdin: {
       title: "Stdin",
@@ -89,7 +89,7 @@ export const MODELS = {
           resize: { type: "object", description: "First: {cols, rows}." },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+      annotations: { destructiveHint: true, openWorldHint: true, readOnlyHint: false },
     },
     kill_session: {
       title: "Kill",
@@ -103,13 +103,13 @@ export const MODELS = {
           signal: { type: "string", description: "The first one. Default SIGTERM." },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
+      annotations: { destructiveHint: true, openWorldHint: false, readOnlyHint: false },
     },
     list_sessions: {
       title: "Sessions",
       description: "Lists the sessions; one that has ended, once.",
       inputSchema: { type: "object", properties: {} },
-      annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
+      annotations: { destructiveHint: false, openWorldHint: false, readOnlyHint: true },
     },
     wait_for: {
       title: "Wait",
@@ -134,7 +134,7 @@ export const MODELS = {
           take: { type: "boolean", description: "false leaves their output unread." },
         },
       },
-      annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
+      annotations: { destructiveHint: false, openWorldHint: false, readOnlyHint: true },
     },
   },
   more: {
@@ -150,7 +150,7 @@ export const MODELS = {
           on_exit: { type: "string", enum: ["none", "wake"] },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+      annotations: { destructiveHint: false, openWorldHint: false, readOnlyHint: false },
     },
     resize_session: {
       title: "Resize",
@@ -164,7 +164,7 @@ export const MODELS = {
           rows: { type: "integer", description: "5 to 300." },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+      annotations: { destructiveHint: false, openWorldHint: false, readOnlyHint: false },
     },
   },
   stream: {
@@ -206,7 +206,7 @@ export const MODELS = {
           name: { type: "string" },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+      annotations: { destructiveHint: true, openWorldHint: true, readOnlyHint: false },
     },
     poll_process: {
       title: "Poll",
@@ -228,7 +228,7 @@ export const MODELS = {
           },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
+      annotations: { destructiveHint: true, openWorldHint: false, readOnlyHint: false },
     },
     kill_process: {
       title: "Kill",
@@ -241,13 +241,13 @@ export const MODELS = {
           signal: { type: "string", description: "Default SIGKILL." },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
+      annotations: { destructiveHint: true, openWorldHint: false, readOnlyHint: false },
     },
     list_processes: {
       title: "Processes",
       description: "Lists what runs, then what has ended lately.",
       inputSchema: { type: "object", properties: {} },
-      annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
+      annotations: { destructiveHint: false, openWorldHint: false, readOnlyHint: true },
     },
     get_process_log: {
       title: "Log",
@@ -266,7 +266,7 @@ export const MODELS = {
           stream: { type: "string", enum: ["stdout", "stderr"], description: "Only this one." },
         },
       },
-      annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
+      annotations: { destructiveHint: false, openWorldHint: false, readOnlyHint: true },
     },
     write_stdin: {
       title: "Stdin",
@@ -285,7 +285,7 @@ export const MODELS = {
           eof: { type: "boolean", description: "Then closes stdin." },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+      annotations: { destructiveHint: true, openWorldHint: true, readOnlyHint: false },
     },
   },
   bash: {
@@ -324,7 +324,7 @@ export const MODELS = {
           pollLines: { type: "integer", description: "Their lines. Default {{pollContextLines}}." },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+      annotations: { destructiveHint: true, openWorldHint: true, readOnlyHint: false },
     },
     tmux: {
       title: "tmux",
@@ -352,7 +352,7 @@ export const MODELS = {
           all: { type: "boolean", description: "Of peek: old output too." },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
+      annotations: { destructiveHint: true, openWorldHint: false, readOnlyHint: false },
     },
   },
   agent: {
@@ -393,7 +393,7 @@ export const MODELS = {
           },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
+      annotations: { destructiveHint: true, openWorldHint: true, readOnlyHint: false },
     },
     agent_result: {
       title: "Agent's result",
@@ -407,7 +407,7 @@ export const MODELS = {
           cancel: { type: "boolean", description: "Ends the run now." },
         },
       },
-      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
+      annotations: { destructiveHint: true, openWorldHint: false, readOnlyHint: false },
     },
   },
 } as const;

@@ -619,6 +619,8 @@ export interface MethodParams {
     pi_path?: string;
     /** the task */
     prompt: string;
+    /** its log has pi's stream as pi wrote it, in place of its events; not with api_key */
+    raw_log?: boolean;
     /** the pi session to go on with, by its id; absent: none is kept */
     session?: string;
     /** sends its events as they come; default true */

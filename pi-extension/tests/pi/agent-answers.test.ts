@@ -38,7 +38,7 @@ for (const pi of PIS) {
       const drift = pick(result.provider_data, "unknown_events", "unknown_fields");
       assert.deepEqual(Object.values(drift).map((one) => one ?? {}), [{}, {}], "nothing unknown");
       assert.equal(result.provider_data.unparsed_lines ?? 0, 0);
-      assert.match(readFileSync(result.log_path ?? "", "utf8"), /"type":"agent_end"/);
+      assert.match(readFileSync(result.log_path ?? "", "utf8"), /"event":"turn_end"/);
       assert.equal(textOfMessage(stage.model.asked[0]?.messages.at(-1)), "Say hello");
     });
 

@@ -1,6 +1,6 @@
 //! A session in which pi is asked about itself, by `--version` or `--help` (agent.md, Is pi there),
 //! and what is known of programs by that. Such a session is in no list, and nobody is told of it.
-//! Runs that need the answer are put off until then; it is asked for once, before the first of them.
+//! Runs that need the answer are put off until then; it is asked for once, before the first run.
 
 use super::{Agent, start_failure, told_all};
 use crate::engine::judge::status_fields;

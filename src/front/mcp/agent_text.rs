@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::text::{is_set, shown, str_of};
+use super::fields::{is_set, shown, str_of};
 use crate::pure::text::truncate::{footer, truncate_tail};
 use crate::pure::text::visible::one_line;
 use crate::session::view::TextLimits;

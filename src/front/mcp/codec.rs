@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::era::{self, Fresh};
+use super::fields::{is_set, shown, value};
 use super::progress::{Note, Progress};
 use super::resources;
-use super::text::{self, is_set, shown, value};
+use super::text;
 use super::{Mcp, What};
 use crate::engine::codec::{Asked, Codec};
 use crate::sys::clock;

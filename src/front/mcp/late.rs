@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::text::{items, shown, str_of};
+use super::fields::{items, shown, str_of};
 use crate::limits::{MCP_LATE_BYTES, MCP_LATE_COUNT, MCP_LATE_LINES};
 
 /// One answer that nobody has read.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `codec` | the way in and out: lines, replies, notifications, time |
 //! | `era` | the versions, and how a result looks in each |
+//! | `fields` | fields of JSON values, for texts |
 //! | `tools` | which tools there are, and a call's params |
 //! | `text` | what a model reads of a result |
 //! | `stream_text` | the same of the stream family |
@@ -21,6 +22,7 @@
 mod agent_text;
 mod codec;
 mod era;
+mod fields;
 mod late;
 mod progress;
 mod resources;
@@ -345,7 +347,7 @@ impl Mcp {
 
     /// Takes a message that has a method.
     fn take(&mut self, request: &wire::Request<'_>, out: &mut Vec<u8>) -> Vec<Asked> {
-        let Value::Object(params) = text::value(request.params.as_bytes()) else {
+        let Value::Object(params) = fields::value(request.params.as_bytes()) else {
             return Vec::new();
         };
         let Some(id) = request.id.clone() else {
@@ -388,7 +390,7 @@ impl Mcp {
     /// Answers a tool's call with what a model reads of the result.
     fn answer_tool(&mut self, id: &RequestId, running: Running, result: &[u8], out: &mut Vec<u8>) {
         let What::Tool { tool, starts, asked_for } = running.what else { return };
-        let reply = text::value(result);
+        let reply = fields::value(result);
         let (said, is_error) = match tool.model.set {
             "agent" => agent_text::of(&reply, self.settings.text),
             _ => text::of(tool, &reply, &asked_for),

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::text::{shown, str_of, value};
+use super::fields::{shown, str_of, value};
 use crate::limits::{MCP_ALIVE_MS, MCP_MESSAGE_CHARS, MCP_PROGRESS_MS, MCP_TOKEN_MAX, NS_PER_MS};
 use crate::pure::agent::Doing;
 use crate::pure::text::visible::one_line;

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::era::{Era, OfSubscription};
+use super::fields::{is_set, items, number, shown, str_of, value};
 use super::progress::Note;
-use super::text::{is_set, items, number, shown, str_of, value};
 use crate::engine::codec::Asked;
 use crate::limits::{
     EVENTS_KEPT, MCP_PROGRESS_MS, MCP_READ_BYTES, MCP_RECENT_COUNT, MCP_SUBSCRIPTIONS_MAX,

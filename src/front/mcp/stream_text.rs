@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::text::{is_set, items, number, plain, shown, str_of};
+use super::fields::{is_set, items, number, plain, shown, str_of};
 use crate::pure::text::clean::window_text;
 
 /// The fields that a report begins with, where they are there.

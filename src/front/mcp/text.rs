@@ -1,12 +1,11 @@
 //! What a model reads of a result: the same text that it reads in pi (docs/pi.md). The replies of
-//! most methods have it already; what is left is put together here. Below are the fields of replies
-//! as texts need them.
+//! most methods have it already; what is left is put together here.
 
 use serde_json::Value;
 
+use super::fields::{is_set, items, shown, str_of};
 use super::stream_text;
 use super::tools::Tool;
-use crate::pure::text::visible::one_line;
 
 /// What bash says of a command in the background, and what is true here.
 const PROMISE: &str = "Result will be reported when it finishes.";
@@ -106,41 +105,4 @@ fn killed(reply: &Value) -> String {
         said += &format!("\n---\n{output}");
     }
     with_footer(said, reply)
-}
-
-/// The value of JSON text; null for what is none.
-pub(super) fn value(json: &[u8]) -> Value {
-    let text = str::from_utf8(json).unwrap_or_default();
-    serde_json::from_str(text).unwrap_or_default()
-}
-
-/// The text of a field; empty where there is none.
-pub(super) fn str_of<'v>(value: &'v Value, name: &str) -> &'v str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// A number in a field; 0 where there is none.
-pub(super) fn number(value: &Value, name: &str) -> u64 {
-    value.get(name).and_then(Value::as_u64).unwrap_or_default()
-}
-
-/// Whether a field is true.
-pub(super) fn is_set(value: &Value, name: &str) -> bool {
-    value.get(name).and_then(Value::as_bool).unwrap_or_default()
-}
-
-/// A field on one line: a string without its quotes, anything else as JSON, nothing where it is not
-/// there.
-pub(super) fn shown(value: &Value, name: &str) -> String {
-    value.get(name).map(plain).unwrap_or_default()
-}
-
-/// A value on one line, a string without its quotes.
-pub(super) fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), one_line)
-}
-
-/// The items of a field that is a list.
-pub(super) fn items<'v>(value: &'v Value, name: &str) -> &'v [Value] {
-    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::fields::value;
 use super::progress::Progress;
-use super::text::value;
 use crate::config::Config;
 use crate::engine::contract::Model;
 use crate::families::Method;

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::cause::{complaints, is_crash};
-use super::ending::Stop;
+use super::end::Stop;
 use crate::limits::AGENT_ERROR_BYTES;
 use crate::pure::text::utf8::floor_boundary;
 

@@ -12,6 +12,7 @@
 //! | `model.rs` | the model that was asked, and whether another one has answered |
 //! | `text.rs` | the assistant's text: deltas joined, blocks kept apart, the output bounded |
 //! | `told.rs` | the events that a client is told, and the last line of them |
+//! | `end.rs` | how the process has ended, as its owner tells it |
 //! | `ending.rs` | why a run has ended, in a word, a kind and a text |
 //! | `report.rs` | the result of agent_execute |
 //! | `kind.rs` | of which kind a failure is, for who decides on another try |
@@ -21,6 +22,7 @@
 pub mod agent_files;
 mod answers;
 mod cause;
+mod end;
 mod ending;
 mod event;
 mod kind;
@@ -34,7 +36,7 @@ mod text;
 mod told;
 
 pub use cause::{cleaned_stderr, paragraph, with_stderr};
-pub use ending::{End, Policy, Stop};
+pub use end::{End, Policy, Stop};
 pub use kind::{ErrorKind, Evidence, advice, kind_of};
 pub use model::Asked;
 pub use report::{AgentReport, GoingOn, ProviderData};

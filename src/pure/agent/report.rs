@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::cause::cleaned_stderr;
+use super::end::{End, Policy};
 use super::ending::is_success;
-use super::ending::{End, Policy};
 use super::kind::ErrorKind;
 use super::run::AgentRun;
 use super::told::{Compactions, Cost, Retries, UsageReport};

@@ -1,5 +1,5 @@
 //! One run of pi: its stream is cut into lines, each is read as far as it is needed, and handed to
-//! what its event means (`meaning.rs`). A line is kept until its end only where all of it is needed,
+//! what its event means (`meaning.rs`). A line is kept to its end only where all of it is needed,
 //! and no line of more than AGENT_LINE_MAX_BYTES is.
 
 use std::borrow::Cow;
@@ -9,13 +9,12 @@ use memchr::memchr;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::answers::Totals;
 use super::event::Drift;
 use super::event::{Look, is_whole, look, type_of};
 use super::mask::Secret;
 use super::model::{Answered, Asked};
 use super::text::Transcript;
-use super::told::{Compactions, Failure, Retries, Tell, Told};
+use super::told::{Compactions, Failure, Retries, Tell, Told, Totals};
 use crate::limits::{
     AGENT_EVENTS_BYTES, AGENT_HEAD_BYTES, AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES,
     AGENT_LINE_STEP_BYTES, AGENT_NAME_BYTES, BUFFER_KEEP_BYTES,
