@@ -11,6 +11,10 @@ use crate::engine::launch::LaunchSpec;
 use crate::families::Cx;
 use crate::sys::host;
 
+/// What the process that is to become pi says first on stderr, where it cannot.
+pub const NOT_STARTED: &str = "execd: ";
+/// How that process ends then.
+pub const EXIT_NOT_STARTED: i32 = 127;
 /// The first argument of the process that becomes pi.
 pub const START_FLAG: &str = "--start-pi";
 /// The variable in which that process is given a key, and which pi does not get.

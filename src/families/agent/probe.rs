@@ -171,10 +171,12 @@ impl Probe {
     }
 
     fn note(&self, core: &Session, cx: &mut Cx) {
-        let books = &mut cx.books.agent.versions;
+        let (books, now_ns) = (&mut cx.books.agent.versions, cx.now_ns);
         match &self.question {
-            Question::Tools(_) => books.note_tools(&self.program, core.id, self.tools(core)),
-            _ => books.note_version(&self.program, core.id, self.version(core).ok()),
+            Question::Tools(_) => {
+                books.note_tools(&self.program, core.id, (self.tools(core), now_ns));
+            }
+            _ => books.note_version(&self.program, core.id, (self.version(core).ok(), now_ns)),
         }
     }
 

@@ -5,13 +5,12 @@ use super::Agent;
 use super::probe::{Probe, Question, ask, too_old};
 use crate::engine::launch::LaunchSpec;
 use crate::families::{Engine, Entry, State};
-use crate::limits::AGENT_VERSIONS_MAX;
+use crate::limits::{AGENT_VERSION_KEPT_MS, AGENT_VERSIONS_MAX, NS_PER_MS};
 use crate::pure::agent::program::{Version, known_tools};
 use crate::session::{Session, SessionId};
 use std::collections::BTreeMap;
 
-/// What is known of programs, by where each is looked for and what is found there
-/// ([`Engine::program_key`]).
+/// What is known of programs, by where each is looked for ([`Engine::program_key`]).
 #[derive(Debug, Default)]
 pub struct Versions(BTreeMap<String, Program>);
 
@@ -29,8 +28,8 @@ enum Fact<T> {
     Unknown,
     /// This session asks.
     Asked(SessionId),
-    /// What the program said.
-    Known(T),
+    /// What the program said, and when, on the monotonic clock.
+    Known(T, u64),
 }
 
 /// What a run gets to know of its program's version.
@@ -47,11 +46,20 @@ pub enum Found {
 impl<T> Fact<T> {
     /// Notes what a session has found. One that has found nothing takes back only that it asks: the
     /// next run asks again, for a machine under load may only have been slow.
-    fn note(&mut self, asked_by: SessionId, found: Option<T>) {
+    fn note(&mut self, asked_by: SessionId, found: Option<T>, now_ns: u64) {
         match found {
-            Some(found) => *self = Self::Known(found),
+            Some(found) => *self = Self::Known(found, now_ns),
             None if matches!(self, Self::Asked(id) if *id == asked_by) => *self = Self::Unknown,
             None => {}
+        }
+    }
+
+    /// What the program said may not be true any more: nobody looks at its file.
+    fn forget_old(&mut self, now_ns: u64) {
+        if let Self::Known(_, at_ns) = self
+            && *at_ns + AGENT_VERSION_KEPT_MS * NS_PER_MS <= now_ns
+        {
+            *self = Self::Unknown;
         }
     }
 
@@ -61,17 +69,25 @@ impl<T> Fact<T> {
 }
 
 impl Versions {
-    fn program(&mut self, key: &str) -> &mut Program {
+    fn program(&mut self, key: &str, now_ns: u64) -> &mut Program {
         if self.0.len() >= AGENT_VERSIONS_MAX && !self.0.contains_key(key) {
             // Asking again costs a start of pi, no more.
             self.0.retain(|_, one| one.version.is_asked() || one.tools.is_asked());
         }
-        self.0.entry(key.to_owned()).or_default()
+        let program = self.0.entry(key.to_owned()).or_default();
+        program.version.forget_old(now_ns);
+        program.tools.forget_old(now_ns);
+        program
     }
 
     /// Notes the version that a session has found, or that it has found none.
-    pub(super) fn note_version(&mut self, key: &str, asked_by: SessionId, found: Option<Version>) {
-        self.program(key).version.note(asked_by, found);
+    pub(super) fn note_version(
+        &mut self,
+        key: &str,
+        asked_by: SessionId,
+        (found, now_ns): (Option<Version>, u64),
+    ) {
+        self.program(key, now_ns).version.note(asked_by, found, now_ns);
     }
 
     /// Notes the tools that a session has found, or that it has found none.
@@ -79,9 +95,9 @@ impl Versions {
         &mut self,
         key: &str,
         asked_by: SessionId,
-        found: Option<Vec<String>>,
+        (found, now_ns): (Option<Vec<String>>, u64),
     ) {
-        self.program(key).tools.note(asked_by, found);
+        self.program(key, now_ns).tools.note(asked_by, found, now_ns);
     }
 }
 
@@ -108,13 +124,18 @@ pub(super) fn version(
         Some((probe, core)) => probe.version_for_run(core, oldest),
         None => {
             let (key, _) = engine.program_key(launch);
-            match &engine.cx.books.agent.versions.program(&key).version {
-                Fact::Known(version) => Ok(version.clone()),
+            let now_ns = engine.cx.now_ns;
+            match &engine.cx.books.agent.versions.program(&key, now_ns).version {
+                // Somebody may have brought an older one up to date, as the error of its run says.
+                Fact::Known(version, _) if too_old(version, oldest).is_none() => {
+                    Ok(version.clone())
+                }
                 Fact::Asked(id) => return Found::Asked(*id),
-                Fact::Unknown => match ask(engine, launch, Question::Version) {
+                Fact::Known(..) | Fact::Unknown => match ask(engine, launch, Question::Version) {
                     Err(why) => Err(why),
                     Ok(id) => {
-                        engine.cx.books.agent.versions.program(&key).version = Fact::Asked(id);
+                        let books = &mut engine.cx.books.agent.versions;
+                        books.program(&key, now_ns).version = Fact::Asked(id);
                         return Found::Asked(id);
                     }
                 },
@@ -140,14 +161,15 @@ pub(super) fn tools(
         return Ok(tools);
     }
     let (key, _) = engine.program_key(launch);
-    match &engine.cx.books.agent.versions.program(&key).tools {
-        Fact::Known(tools) => return Ok(tools.clone()),
+    let now_ns = engine.cx.now_ns;
+    match &engine.cx.books.agent.versions.program(&key, now_ns).tools {
+        Fact::Known(tools, _) => return Ok(tools.clone()),
         Fact::Asked(id) => return Err(*id),
         Fact::Unknown => {}
     }
     let Ok(id) = ask(engine, launch, Question::Tools(of.clone())) else {
         return Ok(known_tools());
     };
-    engine.cx.books.agent.versions.program(&key).tools = Fact::Asked(id);
+    engine.cx.books.agent.versions.program(&key, now_ns).tools = Fact::Asked(id);
     Err(id)
 }
