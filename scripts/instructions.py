@@ -11,7 +11,7 @@ code; the kernel's part does not show (strace -T and a clock do), nor does the k
 depend on the machine's speed, and repeat within one per cent for a ping, within ten for a command:
 how many turns its end takes is the kernel's choice.
 
-Under valgrind clone does not share memory, so children are started by fork: what exec_command
+Under valgrind children run in a copy of execd's memory (EXECD_UNDER_VALGRIND): what exec_command
 costs here is a little more than without. Prints a markdown table; exits with 1 when a ping costs
 over 5 % more with the most sessions than with the fewest. Needs valgrind and Python 3.8.
 """
@@ -43,7 +43,7 @@ class Execd:
         command.append(f"--callgrind-out-file={work}/out.%p")
         self.process = subprocess.Popen(
             command + [binary, "--max-sessions", "4096"] + flags,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=work, env=dict(os.environ, TMPDIR=work),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=work, env=dict(os.environ, TMPDIR=work, EXECD_UNDER_VALGRIND="1"),
         )
         self.next_id = 0
         self.dumps = 0

@@ -138,8 +138,6 @@ pub struct Config {
     pub keeper: bool,
     /// Whether programs that detached themselves by setsid are ended too.
     pub kill_detached: bool,
-    /// Off: children are made by fork and an error pipe, as where vfork isn't real.
-    pub vfork: bool,
     /// One line per state change on stderr (EXECD_LOG=debug).
     pub debug: bool,
 }
@@ -166,7 +164,6 @@ impl Default for Config {
             socket: SocketPlace::Default,
             keeper: true,
             kill_detached: false,
-            vfork: true,
             debug: false,
         }
     }

@@ -5,13 +5,14 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::say::{EXIT_FAILED, EXIT_USAGE, complain};
+use super::say::{EXIT_USAGE, complain};
 use crate::engine::launch::{path_of, places_of};
-use crate::families::agent::agent_dir::{KEY_VARIABLE, Kind, Needs};
+use crate::families::agent::agent_dir::{EXIT_NOT_STARTED, KEY_VARIABLE, Kind, NOT_STARTED, Needs};
 use crate::families::agent::keys::variable_of;
 use crate::limits::{AGENT_DIR_READ_PAUSE_MS, AGENT_DIR_READS};
 use crate::pure::agent::agent_files::{is_object, names, with_key, without_extensions};
-use crate::sys::spawn::second_start;
+use crate::session::start::spawn_failure;
+use crate::sys::spawn::{SpawnError, Step, become_program};
 use crate::sys::{agent_dirs, host, poll};
 
 /// The variable that names pi's agent directory.
@@ -53,7 +54,6 @@ pub fn sweep() -> i32 {
 /// Becomes pi; comes back with an exit status where that cannot be done. Takes the arguments behind
 /// the flag.
 pub fn main(words: &[OsString]) -> i32 {
-    second_start::begin();
     let (needs, rest) = words.split_at(words.len().min(Needs::WORDS));
     let (Some(needs), Some((program, arguments))) = (Needs::read(needs), rest.split_first()) else {
         complain("execd --start-pi is for execd itself");
@@ -65,12 +65,11 @@ pub fn main(words: &[OsString]) -> i32 {
         environment: host::environment(),
     };
     if let Err(reason) = start.make_ready(&needs) {
-        complain(&format!("execd: {reason}"));
-        second_start::fail();
-        return EXIT_FAILED;
+        complain(&format!("{NOT_STARTED}{reason}"));
+        return EXIT_NOT_STARTED;
     }
-    start.become_pi(program);
-    EXIT_FAILED
+    complain(&format!("{NOT_STARTED}{}", start.become_pi(program)));
+    EXIT_NOT_STARTED
 }
 
 /// A pi that is about to be started.
@@ -159,8 +158,9 @@ impl Start {
         Ok(dir)
     }
 
-    /// Becomes pi, which is looked for as it would be without us.
-    fn become_pi(self, program: &OsString) {
+    /// Becomes pi, which is looked for as it would be without us. Gives the reason where it cannot
+    /// be started.
+    fn become_pi(self, program: &OsString) -> String {
         let c_string = |bytes: Vec<u8>| CString::new(bytes).unwrap_or_default();
         let entry = |(name, value): (OsString, OsString)| {
             c_string([name.as_bytes(), b"=", value.as_bytes()].concat())
@@ -169,8 +169,10 @@ impl Start {
         let words = [program.clone()].into_iter().chain(self.arguments);
         let words: Vec<CString> = words.map(|word| c_string(word.into_vec())).collect();
         let path = path_of(&environment);
-        let (places, looked_up) = places_of(&program.to_string_lossy(), &path);
-        second_start::become_program(&places, looked_up, &words, &environment);
+        let name = program.to_string_lossy();
+        let (places, looked_up) = places_of(&name, &path);
+        let errno = become_program(&places, looked_up, &words, &environment);
+        spawn_failure(&name, Path::new(""), SpawnError { step: Step::Exec, errno })
     }
 }
 

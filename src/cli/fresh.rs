@@ -1,7 +1,7 @@
 //! An execd that is started for one command of the command line, and spoken to over pipes. What
 //! that execd is asked is left to the commands.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CString, OsString};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 
@@ -30,23 +30,20 @@ impl Fresh {
     /// so that the signals of our terminal do not reach it. Gives a reason for people.
     pub fn start(flags: Vec<OsString>) -> Result<Self, String> {
         let system = |errno| format!("start execd: {}", errno_text(errno));
-        let spawner = Spawner::new(host::file_limit(), true).map_err(system)?;
+        let spawner = Spawner::new(host::file_limit());
         let (to, stdin) = io::pipe_to_child(false).map_err(system)?;
         let (from, stdout) = io::pipe_to_child(true).map_err(system)?;
         let c_strings = |all: Vec<Vec<u8>>| -> Vec<CString> {
             all.into_iter().filter_map(|one| CString::new(one).ok()).collect()
         };
         let words = [OsString::from("execd")].into_iter().chain(flags);
-        let words = c_strings(words.map(OsStringExt::into_vec).collect());
+        let argv = c_strings(words.map(OsStringExt::into_vec).collect());
         let entries = host::environment()
             .into_iter()
             .map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat());
-        let entries = c_strings(entries.collect());
-        let argv: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
-        let envp: Vec<&CStr> = entries.iter().map(CString::as_c_str).collect();
         let stdio = [stdin.as_raw_fd(), stdout.as_raw_fd(), 2];
-        let plan = Plan::of_execd(&argv, &envp, stdio);
-        let child = spawner.spawn(&plan).map_err(|failure| system(failure.errno))?;
+        let plan = Plan::of_execd(argv, c_strings(entries.collect()), stdio);
+        let child = spawner.spawn(plan).map_err(|failure| system(failure.errno))?;
         Ok(Self { connection: Connection::of_pipes(from, to), child })
     }
 

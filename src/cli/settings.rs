@@ -83,7 +83,6 @@ fn switch_on(row: &Flag, config: &mut Config) {
         "no-socket" => config.socket = SocketPlace::Off,
         "no-log" => config.logs.off = true,
         "no-keeper" => config.keeper = false,
-        "no-vfork" => config.vfork = false,
         "kill-detached" => config.kill_detached = true,
         "lenient" => config.lenient = true,
         _ => {}

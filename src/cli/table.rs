@@ -118,7 +118,6 @@ pub const SETTINGS: &[Flag] = &[
         "no helper process: logs are written by the loop itself, and nothing ends the sessions \
          when execd is killed by SIGKILL",
     ),
-    rare("no-vfork", Takes::Nothing, "start children by fork (for emulators)"),
 ];
 
 /// All commands; the first is execd without one.

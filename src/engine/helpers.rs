@@ -1,7 +1,7 @@
 //! The two helper processes, log writer and guard, and their pipes in the poll: started, lost,
 //! started again (architecture.md, The keeper).
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CString, OsString};
 use std::os::fd::{AsRawFd, RawFd};
 
 use mio::Interest;
@@ -47,10 +47,9 @@ impl<F: Families> Engine<F> {
             let environment = host::environment().into_iter().filter(|(name, _)| is_needed(name));
             let environment = plain_environment(environment.collect());
             let flag = CString::new(flag).unwrap_or_default();
-            let argv = [c"execd", flag.as_c_str()];
-            let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
-            let plan = Plan::of_execd(&argv, &envp, [null.as_raw_fd(); 3]);
-            self.launcher.spawner.spawn(&plan).map_err(|failure| failure.errno)
+            let argv = vec![c"execd".to_owned(), flag];
+            let plan = Plan::of_execd(argv, environment, [null.as_raw_fd(); 3]);
+            self.launcher.spawner.spawn(plan).map_err(|failure| failure.errno)
         });
         match started {
             Ok(child) => {

@@ -280,9 +280,12 @@ fn kill_what_is_late<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
     }
 }
 
-/// Why a wait of a session is over.
+/// Why a wait of a session is over. A call that would be answered as soon as its session is started
+/// (in the background) waits until the program runs, or until a session without one has ended.
 fn verdict<F: Families>(entry: &Entry<F>, wait: &Wait, cx: &Cx<F>) -> Option<Why> {
-    entry.family.verdict(&entry.core, wait, &moment(&entry.core, wait, cx), cx)
+    let why = entry.family.verdict(&entry.core, wait, &moment(&entry.core, wait, cx), cx)?;
+    let at_once = wait.kind == WaitKind::Start && wait.due_ns.is_none() && why == Why::Deadline;
+    (!(at_once && !entry.core.start.runs())).then_some(why)
 }
 
 /// What a wait of a session is judged against now.

@@ -163,19 +163,30 @@ impl KeeperLink {
 
     // ---- Logs ----------------------------------------------------------------------------
 
-    /// Begins a log for a session; nothing with `--no-log`.
+    /// Begins a log for a session that is being started; nothing with `--no-log`.
     pub fn open(&mut self, id: SessionId, random: &str) {
         if matches!(self.place, Place::Off) {
             return;
         }
         let name = format!("execd-{id}-{}.log", random.get(..8).unwrap_or("00000000"));
         let mut log = Log::new(name);
+        log.awaits_start = true;
         if matches!(self.hand, Hand::Process(None)) {
             // No keeper: the books say so until there is one.
             log.keeper_lost();
         }
         self.logs.insert(id, log);
         self.make_busy(id);
+    }
+
+    /// It is known whether the session's program could be started: if not, there is no log.
+    pub fn start_is_known(&mut self, id: SessionId, runs: bool) {
+        if !runs {
+            self.logs.remove(&id);
+        } else if let Some(log) = self.logs.get_mut(&id) {
+            log.awaits_start = false;
+            self.make_busy(id);
+        }
     }
 
     fn make_busy(&mut self, id: SessionId) {
@@ -270,8 +281,9 @@ impl KeeperLink {
         }
         self.orphan_bytes += log.queue.len();
         log.closing = true;
+        let unwritten = log.awaits_start;
         self.make_busy(id);
-        if matches!(self.hand, Hand::Process(None)) {
+        if unwritten || matches!(self.hand, Hand::Process(None)) {
             self.logs.remove(&id);
         }
     }

@@ -2,23 +2,22 @@
 //! environment, descriptors, place in poll and table. The system calls of the start are left to
 //! `sys/spawn.rs`, and what becomes of the session to its family.
 
-use std::borrow::Cow;
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 
 use mio::Interest;
 
 use super::Engine;
 use super::contract::Families;
+use super::contract::cx::Cx;
 use super::sessions::Entry;
 use super::watch::{Port, token_of};
 use crate::keeper::frames::GuardRecord;
 use crate::limits::{
     CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
-    NS_PER_MS, REPLAY_BYTES, SPAWNS_TURN_MS,
+    NS_PER_MS, REPLAY_BYTES,
 };
 use crate::pure::process::marks::{INSTANCE_VARIABLE, OWN_SETTINGS, SESSION_VARIABLE};
 use crate::session::input::Input;
@@ -26,11 +25,13 @@ use crate::session::output::Output;
 use crate::session::start::{Start, spawn_failure};
 use crate::session::{Facts, Session, SessionId};
 use crate::sys::errno::errno_text;
-use crate::sys::mounts::MountTable;
 use crate::sys::pty::{self, Size};
 use crate::sys::spawn::{Child, Plan, Spawner};
 use crate::sys::tree::joined_session;
-use crate::sys::{child, clock, host, io, proc};
+use crate::sys::{child, clock, host, io, poll, proc};
+
+/// How long the end of a child is waited for that was killed because it cannot be watched.
+const KILLED_WAIT_MS: u64 = 100;
 
 /// Where programs are looked for when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -53,8 +54,8 @@ pub struct LaunchSpec {
     pub program: String,
     /// Its arguments after its name.
     pub arguments: Vec<OsString>,
-    /// Where something is to be made ready that may wait for a disk: the first arguments of execd's
-    /// own program, which does that in the new process and becomes the program then. Else nothing.
+    /// Where something is to be made ready on a disk: the first arguments of execd's own program,
+    /// which does that and becomes the program then. Else nothing.
     pub first: Vec<CString>,
     /// The command as lists show it.
     pub command: String,
@@ -93,8 +94,6 @@ pub struct BaseEnv {
 pub struct Launcher {
     /// The system calls of a start.
     pub spawner: Rc<Spawner>,
-    /// The mounts, some of which may hang.
-    pub mounts: MountTable,
     /// execd's environment.
     pub base_env: BaseEnv,
     /// A random name of this execd, in the environment of its children.
@@ -198,50 +197,37 @@ struct Stdio {
 }
 
 impl<F: Families> Engine<F> {
-    /// One more child is started in this turn. On a busy machine a start may take long, for it
-    /// lasts until the child runs its program: then the next one is begun in the next turn.
-    fn count_spawn(&mut self) {
-        let spent_ns = clock::now_ns().saturating_sub(self.cx.now_ns);
-        let late = spent_ns > SPAWNS_TURN_MS * NS_PER_MS;
-        let left = self.launcher.spawns_left.saturating_sub(1);
-        self.launcher.spawns_left = if late { 0 } else { left };
-    }
-
-    /// Starts a session. Gives its id, or the reason for people why it could not be started;
-    /// nothing is left of it then.
+    /// Starts a session. Gives its id, or the reason for people why no process could be made for
+    /// it; nothing is left of it then. What becomes of the process is told by [`Port::Start`].
     pub fn launch(&mut self, spec: &LaunchSpec) -> Result<SessionId, String> {
-        self.count_spawn();
+        self.launcher.spawns_left = self.launcher.spawns_left.saturating_sub(1);
         let id = self.sessions.next_id;
         let cwd = self.cx.resolve(spec.workdir.as_deref());
-        let (environment, path) = self.launcher.base_env.build(spec, id);
-        let (places, looked_up) = places_of(&spec.program, &path);
+        let (envp, path) = self.launcher.base_env.build(spec, id);
         let name = CString::new(spec.program.as_str()).unwrap_or_default();
-        let rest = spec.arguments.iter().map(|word| CString::new(word.as_bytes()));
-        let rest = rest.collect::<Result<Vec<_>, _>>().map_err(|_| "NUL in an argument")?;
-        let twofold = !spec.first.is_empty();
-        let own = twofold.then_some(c"execd").into_iter();
-        let words = own.chain(spec.first.iter().map(CString::as_c_str)).chain([name.as_c_str()]);
-        let argv: Vec<&CStr> = words.chain(rest.iter().map(CString::as_c_str)).collect();
-        let envp: Vec<&CStr> = environment.iter().map(CString::as_c_str).collect();
-        let programs: Vec<&CStr> = if twofold {
-            host::own_programs().to_vec()
-        } else {
-            places.iter().map(CString::as_c_str).collect()
+        let arguments = spec.arguments.iter().map(|word| CString::new(word.as_bytes()));
+        let arguments =
+            arguments.collect::<Result<Vec<_>, _>>().map_err(|_| "NUL in an argument")?;
+        let by_execd = !spec.first.is_empty();
+        let (places, looked_up) = match by_execd {
+            true => (host::own_programs().iter().map(|&place| place.to_owned()).collect(), true),
+            false => places_of(&spec.program, &path),
         };
+        let own = by_execd.then(|| c"execd".to_owned()).into_iter();
+        let argv = own.chain(spec.first.iter().cloned()).chain([name]).chain(arguments).collect();
+        let entered = spec.workdir.is_some();
         let cwd_c = CString::new(cwd.as_os_str().as_bytes()).unwrap_or_default();
-        let entered = spec.workdir.is_some().then_some(cwd_c.as_c_str());
-        let apart = twofold || self.may_hang(entered, &cwd, &programs);
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
         let start_ticks = proc::boot_ticks_now();
         let joins = spec.may_join().then(joined_session).flatten();
         let whole = spec.whole || self.cx.config.kill_detached || joins.is_some();
         let plan = Plan {
-            programs: &programs,
-            looked_up: looked_up || twofold,
-            argv: &argv,
-            envp: &envp,
-            cwd: entered,
+            programs: places.clone(),
+            looked_up,
+            argv,
+            envp,
+            cwd: entered.then_some(cwd_c),
             stdio: stdio.theirs,
             joins: joins.is_some(),
             as_given: spec.stdin == Stdin::Inherited,
@@ -249,20 +235,14 @@ impl<F: Families> Engine<F> {
             // Whoever collects what has left a whole session needs the leader, which links to it:
             // the guard ends the leader itself.
             die_with_us: !(whole && self.cx.keeper.has_a_guard()),
-            apart,
-            twofold,
         };
         let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
         let announcement = self.cx.keeper.announcement(record);
-        let child = match self.launcher.spawner.spawn_announced(&plan, announcement) {
-            Ok(child) => child,
-            Err((failure, announced)) => {
-                if let Some(pid) = announced {
-                    self.cx.keeper.withdraw(pid);
-                }
-                return Err(spawn_failure(&spec.program, &cwd, failure));
-            }
-        };
+        let (child, starting) = self
+            .launcher
+            .spawner
+            .begin(plan, announcement)
+            .map_err(|failure| spawn_failure(&spec.program, &cwd, failure))?;
         let facts = Facts {
             name: spec.name.clone(),
             command: spec.command.clone(),
@@ -276,41 +256,25 @@ impl<F: Families> Engine<F> {
             started_wall_ms: clock::wall_ms(),
         };
         let record = GuardRecord { sid: child.pid, ..record };
-        self.adopt(record, facts, child, stdio)?;
+        let places = if by_execd { Vec::new() } else { places };
+        let start = Start::new(&spec.program, places, starting);
+        self.adopt((record, announcement.is_some()), facts, (child, start), stdio)?;
         if let Some(entry) = self.sessions.get_mut(id) {
-            entry.core.start.name(&spec.program, places);
             entry.core.ways.whole = spec.whole;
         }
         Ok(id)
     }
 
-    /// Whether entering the directory or looking for the program may hang.
-    fn may_hang(&mut self, entered: Option<&CStr>, cwd: &Path, programs: &[&CStr]) -> bool {
-        let from = |place: &CStr| {
-            let place = Path::new(OsStr::from_bytes(place.to_bytes()));
-            cwd.join(place).into_os_string().into_vec()
-        };
-        self.launcher.mounts.may_hang(entered.into_iter().chain(programs.iter().copied()).map(from))
-    }
-
-    /// What tells programs that are looked up apart: the name where there is one answer only, else
-    /// all the places, and the file that is found there now, as far as no look can hang. A program
-    /// that takes the place of another is another one. Also gives whether the working directory
-    /// decides which program is meant.
+    /// What tells programs that are looked up apart: all the places where one may be, and the
+    /// working directory where it decides which one is meant. Also gives whether it does.
     pub fn program_key(&mut self, spec: &LaunchSpec) -> (String, bool) {
         let (_, path) = self.launcher.base_env.build(spec, self.sessions.next_id);
         let (places, _) = places_of(&spec.program, &path);
         let relative = places.iter().any(|place| !place.to_bytes().starts_with(b"/"));
-        let cwd = self.cx.resolve(spec.workdir.as_deref());
-        let absolute = |place: &CString| {
-            cwd.join(OsStr::from_bytes(place.to_bytes())).into_os_string().into_vec()
-        };
-        let absolute: Vec<Vec<u8>> = places.iter().map(absolute).collect();
-        let stamp = self.launcher.mounts.stamp(&absolute).unwrap_or_default();
-        let cwd = if relative { cwd.to_string_lossy() } else { Cow::default() };
-        let places = places.iter().map(|place| place.to_string_lossy());
-        let key = [Cow::from(stamp), cwd].into_iter().chain(places).collect::<Vec<_>>().join(":");
-        (key, relative)
+        let cwd = relative.then(|| self.cx.resolve(spec.workdir.as_deref()));
+        let cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned());
+        let places = places.iter().map(|place| place.to_string_lossy().into_owned());
+        (cwd.into_iter().chain(places).collect::<Vec<_>>().join(":"), relative)
     }
 
     fn stdio(&mut self, spec: &LaunchSpec) -> Result<Stdio, String> {
@@ -361,32 +325,33 @@ impl<F: Families> Engine<F> {
         Ok(Stdio { theirs: [stdin, out, err], _held: held, output, errors, pipe_bytes, input })
     }
 
-    /// Takes a started child in: poll, guard, log, table.
+    /// Takes a child in: poll, guard, log, table. `record`: what the guard is to know, and whether
+    /// the child tells that itself.
     fn adopt(
         &mut self,
-        record: GuardRecord,
+        (record, announced): (GuardRecord, bool),
         facts: Facts,
-        child: Child,
+        (child, start): (Child, Start),
         stdio: Stdio,
     ) -> Result<(), String> {
         let id = record.session;
         self.cx.starts.note(record.start_ticks, id);
         let Stdio { _held, output, errors, pipe_bytes, input, .. } = stdio;
-        let start = Start::new(child.began);
         let stderr = errors.as_ref().map(|errors| (errors.as_raw_fd(), Port::Errors));
         let ports = [(output.as_raw_fd(), Port::Output), (child.pidfd.as_raw_fd(), Port::Leader)];
         let start_port = start.fd().map(|fd| (fd, Port::Start));
-        let mut ports = ports.into_iter().chain(stderr).chain(start_port);
+        // Exec comes before all that a program can tell.
+        let mut ports = start_port.into_iter().chain(ports).chain(stderr);
         let watched = ports.try_for_each(|(fd, port)| {
             self.cx.watch.add(fd, token_of(id, port), Interest::READABLE)
         });
         if let Err(error) = watched {
-            // A session that can't be watched would be lost: its child is ended.
+            // A session that can't be watched would be lost. Its child, which may not have begun to
+            // run its program, is reaped when it has ended.
             child::kill_now(child.pidfd.as_raw_fd(), child.pid);
-            if start.fd().is_none() {
-                child::reap_now(child.pid);
-            }
-            // A child that hangs on its way to its program is reaped when it has ended.
+            // What it announces comes before the word that it is gone.
+            let until_ns = clock::now_ns() + KILLED_WAIT_MS * NS_PER_MS;
+            poll::is_readable(child.pidfd.as_raw_fd(), Some(until_ns));
             self.cx.keeper.withdraw(child.pid);
             let errno = error.raw_os_error().unwrap_or(0);
             return Err(format!("watch the session: {}", errno_text(errno)));
@@ -395,15 +360,15 @@ impl<F: Families> Engine<F> {
         let cx = &mut self.cx;
         cx.counters.spawns += 1;
         cx.reading.raised_pipe_bytes += pipe_bytes;
-        cx.keeper.guard_add(record, child.announced);
+        cx.keeper.guard_add(record, announced);
         cx.starts.note(record.start_ticks, id);
         cx.keeper.open(id, &host::random_hex());
         cx.leaders.insert(child.pid, id);
         let output = Output::new(output, facts.tty, pipe_bytes);
         // Without a log the tape has all that pages can be made of (bash-stream.md, Settings).
         let tail_bytes = if cx.config.logs.off { HEAD_TAIL_MAX_BYTES } else { REPLAY_BYTES };
-        let mut core = Session::new(id, facts, child.pidfd, output, input, tail_bytes);
-        core.start = start;
+        let leader = (child.pidfd, start);
+        let mut core = Session::new(id, facts, leader, output, input, tail_bytes);
         core.errors = errors.map(|errors| Output::new(errors, false, 0));
         // Of sessions that enter the table in one turn the one that was started first is older.
         core.last_used = self.sessions.next_use();
@@ -412,6 +377,21 @@ impl<F: Families> Engine<F> {
         self.sessions.put(Box::new(Entry { core, family: F::default() }));
         Ok(())
     }
+}
+
+/// Takes in what has become of a session's start, where that is news. The end of a leader whose
+/// program could not be started follows.
+pub(super) fn learn_start<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
+    let Some(started) = core.start.look(&core.facts.cwd) else { return };
+    if !started.announced {
+        cx.keeper.guard_anew(core.facts.pid);
+    }
+    let runs = started.outcome.is_ok();
+    cx.keeper.start_is_known(core.id, runs);
+    if runs && core.ways.listed_early {
+        cx.list(core);
+    }
+    cx.touch(core);
 }
 
 #[cfg(test)]

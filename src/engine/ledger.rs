@@ -104,7 +104,8 @@ impl<F: Families> Cx<F> {
             return;
         }
         core.noted.end = true;
-        let event = self.event_of(core, What::Exited).map(|mut event| {
+        let event = self.event_of(core, What::Exited).filter(|_| !core.never_was());
+        let event = event.map(|mut event| {
             (event.exit_code, event.signal) = status_fields(core.status());
             event.killed_by = core.killed_by();
             event

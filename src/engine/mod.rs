@@ -62,7 +62,6 @@ use mio::Events;
 use crate::limits::EVENTS_PER_TURN;
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::signals::SignalFd;
-use crate::sys::start_pages;
 use crate::wire::RequestId;
 use contract::cx::Cx;
 use contract::{Families, Methods};
@@ -195,7 +194,6 @@ impl Degraded {
 impl<F: Families> Engine<F> {
     /// Runs turns until execd is done; gives the exit status.
     pub fn run(&mut self) -> i32 {
-        start_pages::give_back();
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         loop {
             if let Some(status) = self.turn(&mut events) {

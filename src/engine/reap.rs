@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 
 use super::contract::Families;
+use super::launch::learn_start;
 use super::sessions::Outlived;
 use super::{Engine, Owner, streams};
 use crate::limits::{
@@ -211,7 +212,7 @@ impl<F: Families> Engine<F> {
         };
         let Some(entry) = self.sessions.get_mut(id) else { return true };
         let core = &mut entry.core;
-        core.look_at_start();
+        learn_start(core, &mut self.cx);
         let status = if core.start.failure().is_some() { UNKNOWN_END } else { status };
         core.usage = usage;
         core.pidfd = None;

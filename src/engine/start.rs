@@ -40,7 +40,6 @@ use crate::sys::errno::errno_text;
 use crate::sys::host::{self, FileLimit};
 use crate::sys::io::ENOENT;
 use crate::sys::log_place::{self, Wanted};
-use crate::sys::mounts::MountTable;
 use crate::sys::proc_view;
 use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
@@ -85,7 +84,7 @@ impl<F: Families> Engine<F> {
         methods: Methods<F>,
     ) -> Result<Self, StartError> {
         let signals = SignalFd::open().map_err(system("signalfd"))?;
-        let (spawner, mounts, degraded) = ways_to_start(&mut config)?;
+        let (spawner, degraded) = ways_to_start(&mut config);
         let spawner = Rc::new(spawner);
         let instance = host::random_hex();
         let keeper = new_link(&config, &instance)?;
@@ -125,7 +124,7 @@ impl<F: Families> Engine<F> {
             chunk_seed: u64::from_str_radix(&instance, 16).unwrap_or(now_ns),
         };
         let base_env = BaseEnv::new(below_the_login(given::environment()), &instance);
-        let launcher = Launcher { spawner, mounts, base_env, instance, spawns_left: 0 };
+        let launcher = Launcher { spawner, base_env, instance, spawns_left: 0 };
         let mut engine = Self {
             cx,
             sessions,
@@ -226,24 +225,16 @@ fn file_limit(config: &mut Config) -> (FileLimit, Option<String>) {
 }
 
 /// What children are started with, and what of it there is not. The settings shrink to that.
-fn ways_to_start(config: &mut Config) -> Result<(Spawner, MountTable, Degraded), StartError> {
+fn ways_to_start(config: &mut Config) -> (Spawner, Degraded) {
     let (file_limit, shrunk) = file_limit(config);
     // A log or a stdout that may grow no further is an error of its write, not our death; the
     // spawner sees that it is ignored, for children must not find it so.
     signals::ignore(signals::SIGXFSZ);
-    let spawner = Spawner::new(file_limit, config.vfork).map_err(system("starting children"))?;
-    let mounts = MountTable::open();
-    let degraded = Degraded { lacks: lacks(config, &spawner, &mounts, file_limit), shrunk };
-    Ok((spawner, mounts, degraded))
+    (Spawner::new(file_limit), Degraded { lacks: lacks(), shrunk })
 }
 
 /// What the kernel (or an emulator) refuses and sessions can do without: each with what it costs.
-fn lacks(
-    config: &Config,
-    spawner: &Spawner,
-    mounts: &MountTable,
-    file_limit: FileLimit,
-) -> Vec<String> {
+fn lacks() -> Vec<String> {
     let subreaper = host::become_subreaper().err().map(|errno| {
         format!(
             "child subreaper: {}; a process that has detached itself is not found any more once \
@@ -251,36 +242,13 @@ fn lacks(
             errno_text(errno)
         )
     });
-    let unshared = (config.vfork && !spawner.shares_memory()).then(|| {
-        "vfork: a child does not share memory until its exec; a start costs more the more memory \
-         execd holds"
-            .to_owned()
-    });
-    let copies = spawner.shares_memory() && !spawner.unshares_files();
-    let table = (copies && !file_limit.is_low()).then(|| {
-        "close_range with CLOSE_RANGE_UNSHARE (Linux 5.9): a start costs more the more descriptors \
-         execd holds"
-            .to_owned()
-    });
-    let proc = proc_lack(mounts);
-    // Without /proc that is a part of what is missing.
-    let unknown = (!mounts.is_known() && proc_view::tells()).then(|| {
-        "/proc/self/mountinfo: it cannot be read, so each command is started by fork, as if it lay \
-         on a file system that may hang"
-            .to_owned()
-    });
-    [subreaper, unshared, table, proc, unknown].into_iter().flatten().collect()
-}
-
-/// What a /proc that does not tell of the processes here costs.
-fn proc_lack(mounts: &MountTable) -> Option<String> {
-    let forks = if mounts.is_known() { "" } else { "; each command is started by fork" };
-    proc_view::lack().map(|why| {
+    let proc = proc_view::lack().map(|why| {
         format!(
             "/proc: {why}, so the end of a session is that of its process group alone, nothing is \
-             told of names, states and ports, and no wait for a port or for input is taken{forks}"
+             told of names, states and ports, and no wait for a port or for input is taken"
         )
-    })
+    });
+    [subreaper, proc].into_iter().flatten().collect()
 }
 
 /// Which directory logs should go to, as an absolute path; `None`: nowhere.

@@ -9,6 +9,7 @@ use mio::{Events, Interest};
 
 use super::client::Client;
 use super::contract::Families;
+use super::launch::learn_start;
 use super::run_front::RunFront;
 use super::watch::{
     CLOCK, ERRORS, KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG, LISTENER, Port, REPLIES, REQUESTS,
@@ -223,10 +224,7 @@ impl<F: Families> Engine<F> {
                 streams::output_ready(core, Source::Output, cx);
             }
             Port::Errors => streams::output_ready(core, Source::Errors, cx),
-            Port::Start => {
-                core.look_at_start();
-                cx.touch(core);
-            }
+            Port::Start => learn_start(core, cx),
             Port::Probe => cx.touch(core),
             Port::Input => cx.queues.input_ready(id),
             Port::Leader => _ = cx.queues.ended_leaders.insert(id),

@@ -44,7 +44,6 @@ use crate::sys::io::{self, Io};
 use crate::sys::keeper_calls::{self, GUARD_NAME, WRITER_NAME};
 use crate::sys::log_place::Wanted;
 use crate::sys::poll::{self, Watch};
-use crate::sys::start_pages;
 use frames::{Ack, Frame, FrameDecoder, Nonsense};
 use guard::Guard;
 use std::ffi::OsString;
@@ -99,7 +98,6 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
         let (writer, told) = place::open(flags.log_dir.as_ref(), flags.bounds);
         let mut keeper = Keeper::new(WRITER_PIPES, writer);
         keeper.tell_place(told).and_then(|()| {
-            start_pages::give_back();
             keeper.writer.keep(flags.keep_days);
             if flags.cleans {
                 let due_ns = clock::now_ns() + CLEAN_PAUSE_MS * NS_PER_MS;
@@ -115,7 +113,6 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
 /// disk.
 fn watch(guard: &mut Guard, pipe: RawFd) -> Result<(), Nonsense> {
     let mut buffer = [0; GUARD_READ_BYTES];
-    start_pages::give_back();
     loop {
         poll::is_readable(pipe, None);
         match io::read(pipe, &mut buffer) {

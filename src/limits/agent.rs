@@ -29,6 +29,8 @@ pub const AGENT_STARVED_MAX_MS: u64 = 60_000;
 pub const AGENT_TOOLS_MAX: usize = 256;
 /// Bytes of a version, and of what was said in its place, that are told.
 pub const AGENT_VERSION_BYTES: usize = 200;
+/// How long it is remembered what a program of pi has told of itself: an upgrade is noticed then.
+pub const AGENT_VERSION_KEPT_MS: u64 = 60_000;
 /// Programs whose version and tools are remembered.
 pub const AGENT_VERSIONS_MAX: usize = 64;
 /// A longer prompt goes through a file: an argument is 128 KiB at most, and pi's other

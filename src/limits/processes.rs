@@ -13,10 +13,6 @@ pub const ENVIRON_BYTES: usize = 2 * 1024 * 1024;
 /// Longest single argument that execve takes: MAX_ARG_STRLEN, 32 pages, see execve(2).
 pub const MAX_ARG_BYTES: usize = 128 * 1024;
 
-/// Bytes of the list of mounts that are read; of a longer one any mount may hang.
-pub const MOUNTINFO_BYTES: usize = 4 * 1024 * 1024;
-/// Symbolic links on the way of one path: the kernel follows no more, see path_resolution(7).
-pub const PATH_LINKS_MAX: usize = 40;
 /// Longest name of a file: NAME_MAX, see pathconf(3).
 pub const NAME_MAX_BYTES: usize = 255;
 

@@ -235,7 +235,7 @@ impl Session {
     fn is_only_ours(&self) -> bool {
         let unread = || self.input.fd().filter(|_| !self.facts.tty).map_or(0, io::unread);
         let taken = self.input.backlog_bytes() == 0 && !self.input.wants_feeding();
-        taken && self.viewers.is_empty() && self.start.fd().is_none() && unread() == 0
+        taken && self.viewers.is_empty() && !self.is_starting() && unread() == 0
     }
 
     fn ours(&self) -> Ours {

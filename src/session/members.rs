@@ -71,6 +71,7 @@ impl Members {
             (None, Some(sid)) => census.pids_of(sid).map(|pid| (pid, sid)).collect(),
             (None, None) => Vec::new(),
         };
+        self.add_leader(&mut found);
         if !self.takes_detached {
             return Ok(Some(found));
         }
@@ -80,6 +81,17 @@ impl Members {
         found.extend(away.iter().filter(|one| Some(one.sid) != sid).map(|one| (one.pid, one.sid)));
         found.sort_unstable();
         Ok(Some(found))
+    }
+
+    /// A leader that has only just been made is still in the kernel session of execd.
+    fn add_leader(&self, found: &mut Vec<(i32, i32)>) {
+        if self.joined.is_none()
+            && self.number == Number::Leads
+            && let Err(place) = found.binary_search_by_key(&self.sid, |one| one.0)
+            && let Some(sid) = proc::session_of(self.sid)
+        {
+            found.insert(place, (self.sid, sid));
+        }
     }
 
     /// Whether nobody is left in the members' kernel session: the leader was reaped, and so was all

@@ -34,7 +34,6 @@ pub mod wait_report;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LEADER_FIRST_MS, NS_PER_MS};
 use crate::pure::buffer::head_tail::TailRing;
@@ -45,7 +44,6 @@ use crate::pure::text::utf8::chars_in;
 use crate::sys::child::Usage;
 use crate::sys::proc_view;
 use crate::sys::pty;
-use crate::sys::spawn::Began;
 use deferred::Deferred;
 use doing::Doing;
 use drain::Draining;
@@ -56,7 +54,7 @@ use killing::Noted;
 use members::{Members, Number};
 use output::{Output, Source};
 use ports::PortLook;
-use start::{Start, spawn_failure};
+use start::Start;
 use view::View;
 use viewers::Viewers;
 use wait::Wait;
@@ -94,6 +92,8 @@ pub struct Ways {
     /// The leader ends what it has started: at the session's end it alone is sent the first signal,
     /// and the others when the leader is gone, or late.
     pub leader_first: bool,
+    /// The session enters the table as soon as its program runs.
+    pub listed_early: bool,
 }
 
 /// One session.
@@ -199,7 +199,7 @@ impl Session {
     pub fn new(
         id: SessionId,
         facts: Facts,
-        pidfd: OwnedFd,
+        (pidfd, start): (OwnedFd, Start),
         output: Output,
         input: Input,
         tail_bytes: usize,
@@ -208,7 +208,7 @@ impl Session {
         Self {
             id,
             facts,
-            start: Start::new(Began::Runs(0)),
+            start,
             life: Life::default(),
             number: Number::Leads,
             reaped_ns: None,
@@ -364,12 +364,15 @@ impl Session {
         self.fault.get_or_insert(what);
     }
 
-    /// The leader has told something of its way to its program, or has ended: where the program
-    /// could not be started, that is noted. Its end follows.
-    pub fn look_at_start(&mut self) {
-        let Some(failure) = self.start.look() else { return };
-        let why = spawn_failure(&self.start.program, Path::new(&self.facts.cwd), failure);
-        self.start.fail(why);
+    /// Whether its program could not be started and nobody has been told of the session: only the
+    /// answer of the call that was to start it tells of it.
+    pub fn never_was(&self) -> bool {
+        self.start.failure().is_some() && !self.announced
+    }
+
+    /// Whether it is not known yet what has become of the leader's way to its program.
+    pub fn is_starting(&self) -> bool {
+        self.start.fd().is_some()
     }
 
     /// What the leader and what it started used, as far as we have reaped it; None before the

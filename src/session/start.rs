@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 
 use crate::sys::errno::errno_text;
-use crate::sys::spawn::{Began, SpawnError, Starting, Step};
+use crate::sys::spawn::{SpawnError, Started, Starting, Step};
 
 /// The errno of an argument list that is too long.
 const E2BIG: i32 = 7;
@@ -13,9 +13,9 @@ const E2BIG: i32 = 7;
 /// How far the leader is.
 #[derive(Debug)]
 pub struct Start {
-    /// The program: its name, and once it runs, the path where it was found.
+    /// The name of the program that is meant.
     pub program: String,
-    /// Where the program may be, until that is known.
+    /// Where the program may be.
     places: Vec<CString>,
     stage: Stage,
 }
@@ -24,33 +24,23 @@ pub struct Start {
 enum Stage {
     /// The leader is on its way, and may hang.
     Starting(Starting),
-    /// The leader runs the program at the place of this number.
-    Runs(usize),
+    /// The leader runs a program: the one at the place of this number, where that is known.
+    Runs(Option<usize>),
     /// The program could not be started, for this reason.
     Failed(String),
 }
 
 impl Start {
-    /// The start of a child that has just been made.
-    pub fn new(began: Began) -> Self {
-        let stage = match began {
-            Began::Runs(number) => Stage::Runs(number),
-            Began::Starting(starting) => Stage::Starting(starting),
-        };
-        Self { program: String::new(), places: Vec::new(), stage }
+    /// The start of a child that has just been made for this program, which may be at these places.
+    pub fn new(program: &str, places: Vec<CString>, starting: Starting) -> Self {
+        Self { program: program.to_owned(), places, stage: Stage::Starting(starting) }
     }
 
-    /// Names the program that is meant, and the places where it is looked for.
-    pub fn name(&mut self, program: &str, places: Vec<CString>) {
-        program.clone_into(&mut self.program);
-        self.places = places;
-    }
-
-    /// Where the program is, as far as it runs; else its name.
+    /// Where the program is, as far as that is known; else its name.
     pub fn program_path(&self, cwd: &str) -> String {
         let place = match self.stage {
-            Stage::Runs(number) => self.places.get(number),
-            Stage::Starting(_) | Stage::Failed(_) => None,
+            Stage::Runs(Some(number)) => self.places.get(number),
+            Stage::Runs(None) | Stage::Starting(_) | Stage::Failed(_) => None,
         };
         place.map_or_else(
             || self.program.clone(),
@@ -62,7 +52,7 @@ impl Start {
         )
     }
 
-    /// The descriptor that tells more, while it is on its way.
+    /// The descriptor that tells more, while the leader is on its way.
     pub fn fd(&self) -> Option<RawFd> {
         match &self.stage {
             Stage::Starting(starting) => Some(starting.fd()),
@@ -70,24 +60,24 @@ impl Start {
         }
     }
 
-    /// Looks what has come of it. Why it could not be started, when that is the news.
-    pub fn look(&mut self) -> Option<SpawnError> {
+    /// Looks what has become of the start of a session with this working directory: gives that
+    /// once.
+    pub fn look(&mut self, cwd: &str) -> Option<Started> {
         let Stage::Starting(starting) = &mut self.stage else { return None };
-        match starting.look()? {
-            Ok(number) => {
-                self.stage = Stage::Runs(number);
-                None
-            }
-            Err(failure) => Some(failure),
-        }
+        let started = starting.look()?;
+        self.stage = match started.outcome {
+            Ok(number) => Stage::Runs(number),
+            Err(failure) => Stage::Failed(spawn_failure(&self.program, Path::new(cwd), failure)),
+        };
+        Some(started)
     }
 
-    /// Notes that the program could not be started, for this reason.
-    pub fn fail(&mut self, why: String) {
-        self.stage = Stage::Failed(why);
+    /// Whether the leader has become a program.
+    pub fn runs(&self) -> bool {
+        matches!(self.stage, Stage::Runs(_))
     }
 
-    /// Why it could not be started.
+    /// Why the program could not be started.
     pub fn failure(&self) -> Option<&str> {
         match &self.stage {
             Stage::Failed(why) => Some(why),
@@ -116,6 +106,5 @@ pub fn spawn_failure(program: &str, cwd: &Path, failure: SpawnError) -> String {
         Step::Clone => format!("spawn {program}: {errno} (starting a process)"),
         Step::Terminal => format!("take the pseudo-terminal: {errno}"),
         Step::Session | Step::Stdio => format!("prepare {program}: {errno}"),
-        Step::Surroundings => format!("make ready what {program} needs: see its stderr"),
     }
 }

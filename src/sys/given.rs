@@ -8,8 +8,8 @@ use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use super::signals::{is_ignored, set_action};
-use super::{io, stdio};
+use super::signals::is_ignored;
+use super::{io, raw, stdio};
 
 /// Signals whose action execd changes for itself: the runtime ignores SIGPIPE, a log that may grow
 /// no further is told by an errno instead of SIGXFSZ, and whoever ignores SIGCHLD learns of no end.
@@ -56,25 +56,20 @@ pub(super) fn restore_actions() {
     let ignored = IGNORED.load(Ordering::Relaxed);
     for (signal, bit) in CHANGED.into_iter().zip(0..) {
         let action = if ignored & (1 << bit) != 0 { libc::SIG_IGN } else { libc::SIG_DFL };
-        set_action(signal, action);
+        raw::set_action(signal, action);
     }
 }
 
-/// Blocks the signals that were blocked when execd began, and no others (async-signal-safe).
-pub(super) fn restore_mask() {
-    let mask = BLOCKED.load(Ordering::Relaxed);
-    let nothing: *mut u64 = ptr::null_mut();
-    let (how, place) = (libc::SIG_SETMASK, &raw const mask);
-    // SAFETY: a live set; the old mask is not asked for.
-    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, place, nothing, KERNEL_SET_BYTES) };
+/// The signals that were blocked when execd began, as the kernel has them in a set.
+pub(super) fn blocked_signals() -> u64 {
+    BLOCKED.load(Ordering::Relaxed)
 }
 
 /// Closes stdin where it was closed when execd began, unless a terminal takes its place
 /// (async-signal-safe: used between clone and exec).
 pub(super) fn close_what_was_closed(terminal: bool) {
     if stdio::was_closed(0) && !terminal {
-        // SAFETY: a plain descriptor number of the child's own table.
-        unsafe { libc::close(0) };
+        raw::close(0);
     }
 }
 

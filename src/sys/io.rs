@@ -144,9 +144,18 @@ pub fn unread(fd: RawFd) -> usize {
 
 /// A pipe, both ends close-on-exec and blocking: (read end, write end), or an errno.
 pub fn pipe() -> Result<(OwnedFd, OwnedFd), i32> {
+    pipe_with(0)
+}
+
+/// A pipe of which both ends are non-blocking: (read end, write end), close-on-exec, or an errno.
+pub(super) fn nonblocking_pipe() -> Result<(OwnedFd, OwnedFd), i32> {
+    pipe_with(libc::O_NONBLOCK)
+}
+
+fn pipe_with(flags: i32) -> Result<(OwnedFd, OwnedFd), i32> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for the two descriptors that pipe2 writes.
-    done(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    done(unsafe { libc::pipe2(ends.as_mut_ptr(), flags | libc::O_CLOEXEC) })?;
     Ok((owned(ends[0])?, owned(ends[1])?))
 }
 
@@ -165,7 +174,8 @@ pub fn set_nonblocking(fd: RawFd) -> Result<i32, i32> {
 pub fn pipe_to_child(ours_reads: bool) -> Result<(OwnedFd, OwnedFd), i32> {
     let (read_end, write_end) = pipe()?;
     let (ours, theirs) = if ours_reads { (read_end, write_end) } else { (write_end, read_end) };
-    set_nonblocking(ours.as_raw_fd())?;
+    // SAFETY: fcntl with integer arguments; a fresh pipe has no other flag.
+    done(unsafe { libc::fcntl(ours.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
     Ok((ours, theirs))
 }
 

@@ -9,8 +9,7 @@
 //! | `clock` | the monotonic and the wall clock, and their timerfds |
 //! | `signals` | the signalfd, and what children must find reset |
 //! | `spawn` | the path from clone to exec, with failures as (step, errno) |
-//! | `few_fds` | a new process's few descriptors, however many are open here |
-//! | `mounts` | which paths lead onto file systems that may hang |
+//! | `raw` | system calls that touch no errno, for a new process in our memory |
 //! | `pty` | opening, sizing and asking pseudo-terminals |
 //! | `child` | waiting for children |
 //! | `pidfd` | processes by descriptors that mean no other |
@@ -34,7 +33,6 @@
 //! | `log_clean_now` | deleting logs because a person wants it |
 //! | `log_walk`, `log_stamp` | what both do: the names in a directory, the stamps of looks |
 //! | `keeper_calls` | making the keeper's processes what they are |
-//! | `start_pages` | giving back what only the start has needed |
 //! | `host` | facts about this process: environment, limits, ids |
 //!
 //! Each of these files says what the kernel said, as values or as errnos; what follows from it is
@@ -46,7 +44,6 @@ pub mod child;
 pub mod clock;
 pub mod doing;
 pub mod errno;
-pub mod few_fds;
 pub mod given;
 pub mod host;
 pub mod index_files;
@@ -64,17 +61,16 @@ mod log_stamp;
 pub mod log_total;
 pub mod log_walk;
 pub mod memory_file;
-pub mod mounts;
 pub mod pidfd;
 pub mod poll;
 pub mod proc;
 pub mod proc_view;
 pub mod proc_work;
 pub mod pty;
+mod raw;
 pub mod signals;
 pub mod socket;
 pub mod spawn;
-pub mod start_pages;
 pub mod stdio;
 pub mod tcp;
 pub mod terminal;

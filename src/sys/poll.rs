@@ -67,12 +67,6 @@ pub fn are_readable(fds: impl Iterator<Item = RawFd>) -> Vec<bool> {
     entries.iter().map(|entry| entry.revents != 0).collect()
 }
 
-/// Whether a file of /proc has changed since this was asked last, by which the file asks for
-/// attention (POLLPRI). True where that cannot be told.
-pub(super) fn has_changed(fd: RawFd) -> bool {
-    !poll(&mut [entry(fd, libc::POLLPRI)], Some(0))
-}
-
 /// Does nothing for `ms` milliseconds.
 pub fn pause(ms: u64) {
     poll(&mut [], Some(clock::now_ns() + ms * NS_PER_MS));

@@ -108,13 +108,6 @@ pub fn echo(master: RawFd) -> Echo {
     }
 }
 
-/// Makes `slave` the controlling terminal of the calling session leader, whose group becomes
-/// its foreground group (async-signal-safe; used between clone and exec). Gives an errno.
-pub(super) fn take_as_terminal(slave: RawFd) -> Result<(), i32> {
-    // SAFETY: TIOCSCTTY takes its argument by value.
-    done(unsafe { libc::ioctl(slave, libc::TIOCSCTTY, 0) })
-}
-
 /// The size of our own terminal: of the first of stdout, stdin and stderr that is one.
 pub fn own_size() -> Option<Size> {
     [1, 0, 2].into_iter().find_map(size_of)

@@ -4,6 +4,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::io::{self, Io, done, owned};
+use super::raw;
 
 /// The signals that execd reads from its signalfd.
 pub const WATCHED: [i32; 4] = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -72,41 +73,39 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     set
 }
 
-/// The set of no signals.
-pub(super) fn empty_set() -> libc::sigset_t {
-    set_of(&[])
-}
-
-/// Whether `signal` is ignored by this process now. The raw call: the C library refuses to tell
-/// about 32 and 33, which are its own, but a parent without it may have left them ignored.
-pub fn is_ignored(signal: i32) -> bool {
+/// The action of `signal` in this process now; none for a number that the kernel does not have. The
+/// raw call: the C library refuses to tell about 32 and 33, which are its own, but a parent without
+/// it may have left them ignored.
+fn action_of(signal: i32) -> Option<libc::sighandler_t> {
     let mut now: KernelAction = [0; 4];
     let nothing: *const KernelAction = std::ptr::null();
     let place = &raw mut now;
     // SAFETY: asks only; the present action is written to the place given, which is as large.
     let asked =
         unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, nothing, place, KERNEL_SET_BYTES) };
-    asked == 0 && now[0] == libc::SIG_IGN
+    (asked == 0).then_some(now[0])
 }
 
-/// The signals that this process ignores, real-time ones too. Only these need resetting in a
-/// child: exec(3p) resets handlers by itself and keeps what is ignored.
+/// Whether `signal` is ignored by this process now.
+pub fn is_ignored(signal: i32) -> bool {
+    action_of(signal) == Some(libc::SIG_IGN)
+}
+
+/// The signals that this process ignores, real-time ones too: exec(3p) keeps what is ignored.
 pub fn ignored() -> Vec<i32> {
     (1..=LAST_SIGNAL).filter(|&signal| is_ignored(signal)).collect()
 }
 
-/// Sets the default action of `signal` (async-signal-safe: also used between clone and exec).
-pub(super) fn set_default(signal: i32) {
-    set_action(signal, libc::SIG_DFL);
+/// The signals that this process has a handler for.
+pub(super) fn handled() -> Vec<i32> {
+    let actions = (1..=LAST_SIGNAL).filter_map(|signal| Some((signal, action_of(signal)?)));
+    let handled = actions.filter(|(_, action)| ![libc::SIG_DFL, libc::SIG_IGN].contains(action));
+    handled.map(|(signal, _)| signal).collect()
 }
 
-/// Sets SIG_DFL or SIG_IGN as the action of `signal` (async-signal-safe, as above).
-pub(super) fn set_action(signal: i32, action: libc::sighandler_t) {
-    let action: KernelAction = [action, 0, 0, 0];
-    let nothing: *mut KernelAction = std::ptr::null_mut();
-    let place = &raw const action;
-    // SAFETY: neither of both needs a handler; an invalid number is refused without effect.
-    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, place, nothing, KERNEL_SET_BYTES) };
+/// Sets the default action of `signal`.
+pub(super) fn set_default(signal: i32) {
+    raw::set_action(signal, libc::SIG_DFL);
 }
 
 /// Sends a signal to all of a process group. That nobody of it is left, or may be signalled, is no

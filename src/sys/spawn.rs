@@ -1,251 +1,308 @@
 //! From clone to exec (architecture.md, Starting a child).
 //!
-//! The child shares our memory until it execs (CLONE_VM | CLONE_VFORK): making it costs the same
-//! however much we hold. It shares our descriptors too, until it takes the few that it needs into a
-//! table of its own (src/sys/few_fds.rs), so that it costs the same however many are open.
-//! **Everything in [`child_main`] (src/sys/spawn/new_process.rs) must be async-signal-safe**
-//! (signal-safety(7)): no allocation, no locks, no formatting, no panics, no `Drop`; all strings
-//! and lists are built before. Where sharing memory isn't real (the probe says so), the same
-//! child runs in a copy and reports through a pipe (src/sys/spawn/report.rs). So does one that
-//! is started [`Plan::apart`]: we stand still while a child shares our memory, and its chdir and
-//! exec may hang on a file system that does not answer.
+//! The child shares our memory until it execs (CLONE_VM): making it costs the same however much we
+//! hold. We do not wait for it (no CLONE_VFORK): its working directory or its program may lie on a
+//! file system that never answers. So it has a stack of its own, and all that it reads is kept in
+//! place until it has left our memory. A pipe that exec closes tells that, and why the program
+//! could not be started ([`Starting`]). The child has a copy of our table of descriptors, and
+//! closes what it does not need before it touches a file.
 
-mod new_process;
+mod child;
 mod plan;
-mod report;
-pub mod second_start;
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
-use self::new_process::{Order, child_main};
+pub use self::child::become_program;
+use self::child::{Order, REPORT_BYTES, Treated, child_main};
 pub use self::plan::{Announcement, Plan, SpawnError, Step};
-pub use self::report::{Began, Starting};
-use super::child;
-use super::few_fds::{self, Places};
-use super::host::FileLimit;
-use super::io::{self, errno};
-use super::{pidfd, signals};
-use crate::pure::process::life::ExitStatus;
+use super::host::{self, FileLimit};
+use super::io::{self, Io, errno};
+use super::{child as children, pidfd, poll, raw, signals};
 
-/// The child's stack. It needs little: the deepest call is a system call's wrapper.
+/// The child's stack. It needs little: the deepest call is a system call.
 const STACK_BYTES: usize = 64 * 1024;
+/// What lies below it and may not be touched: the largest page of the systems that execd is built
+/// for.
+const GUARD_BYTES: usize = 64 * 1024;
+/// Set where valgrind runs us (tests/it/growth.rs), which aborts a program that clones so.
+const UNDER_VALGRIND: &str = "EXECD_UNDER_VALGRIND";
+/// Stacks that are kept for the next starts.
+const SPARE_STACKS: usize = 16;
 
-/// A started child.
+/// A child.
 #[derive(Debug)]
 pub struct Child {
-    /// Its process id; also its session and process group id.
+    /// Its process id; also its session and process group id, unless it joins ours.
     pub pid: i32,
     /// Its pidfd, close-on-exec.
     pub pidfd: OwnedFd,
-    /// Whether it is known that the announcement was written.
-    pub announced: bool,
-    /// Whether it runs its program already.
-    pub began: Began,
 }
+
+/// Memory that a child runs on until it execs.
+#[derive(Debug)]
+struct Stack(*mut c_void);
+
+impl Stack {
+    fn new() -> Result<Self, i32> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+        let (bytes, usable) = (GUARD_BYTES + STACK_BYTES, libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: a fresh anonymous mapping; no existing memory is touched.
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(errno());
+        }
+        let stack = Self(start);
+        // SAFETY: the upper part of the mapping that was just made.
+        let done = unsafe { libc::mprotect(start.add(GUARD_BYTES), STACK_BYTES, usable) };
+        if done < 0 { Err(errno()) } else { Ok(stack) }
+    }
+
+    /// Where a stack that grows down begins.
+    fn top(&self) -> *mut c_void {
+        // SAFETY: one past the end of the mapping.
+        unsafe { self.0.add(GUARD_BYTES + STACK_BYTES) }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`; no child uses it any more.
+        unsafe { libc::munmap(self.0, GUARD_BYTES + STACK_BYTES) };
+    }
+}
+
+/// Stacks that no child runs on.
+type SpareStacks = Rc<RefCell<Vec<Stack>>>;
 
 /// Starts children. Holds what is the same for all of them.
 #[derive(Debug)]
 pub struct Spawner {
-    stack: *mut c_void,
-    ignored: Vec<i32>,
-    file_limit: FileLimit,
+    /// Off: children run in a copy of our memory.
     shares_memory: bool,
-    /// Present when children share our descriptors until they take their own.
-    places: Option<Places>,
+    treated: Treated,
+    limit: libc::rlimit64,
+    spare: SpareStacks,
+}
+
+/// A child on its way to its program. Where this is dropped while the child may still use our
+/// memory, that memory stays as it is: such a child cannot be ended, so there are few.
+#[derive(Debug)]
+pub struct Starting {
+    report: OwnedFd,
+    failure: Option<SpawnError>,
+    /// What the child uses until it execs.
+    used: Option<(Rc<Order>, Stack)>,
+    spare: SpareStacks,
+}
+
+/// What has become of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Whether the announcement was written, or there was none.
+    pub announced: bool,
+    /// The number of the program that the child runs, where that is known; else why it could not be
+    /// started. A child that was killed on its way tells so by its end.
+    pub outcome: Result<Option<usize>, SpawnError>,
 }
 
 impl Spawner {
-    /// Prepares starting children with the signal dispositions as they are now. `allow_vfork`
-    /// off forces the fallback (fork and an error pipe). Gives an errno when there is no memory
-    /// for the stack.
-    pub fn new(file_limit: FileLimit, allow_vfork: bool) -> Result<Self, i32> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh anonymous mapping; no existing memory is touched.
-        let stack = unsafe { libc::mmap(ptr::null_mut(), STACK_BYTES, protection, flags, -1, 0) };
-        if stack == libc::MAP_FAILED {
-            return Err(errno());
-        }
-        let ignored = signals::ignored();
-        let mut spawner = Self { stack, ignored, file_limit, shares_memory: false, places: None };
-        spawner.shares_memory = allow_vfork && spawner.probe();
-        if spawner.shares_memory && !file_limit.is_low() {
-            spawner.places = Places::open().filter(|places| spawner.unshares(places));
-        }
-        Ok(spawner)
+    /// Prepares starting children with the signal dispositions as they are now.
+    pub fn new(file_limit: FileLimit) -> Self {
+        let treated =
+            Treated { ignored: signals::ignored().into(), handled: signals::handled().into() };
+        let libc::rlimit { rlim_cur, rlim_max } = file_limit.original;
+        let limit = libc::rlimit64 { rlim_cur, rlim_max };
+        let shares_memory = host::variable(UNDER_VALGRIND).is_none();
+        Self { shares_memory, treated, limit, spare: SpareStacks::default() }
     }
 
-    /// Whether children share our memory until they exec.
-    pub fn shares_memory(&self) -> bool {
-        self.shares_memory
-    }
-
-    /// Whether they share our descriptors, and take the few that they need.
-    pub fn unshares_files(&self) -> bool {
-        self.places.is_some()
-    }
-
-    /// Whether a child that shares our descriptors really can take its own.
-    fn unshares(&self, places: &Places) -> bool {
-        extern "C" fn close_one(fd: *mut c_void) -> c_int {
-            // SAFETY: the argument is the RawFd below, alive until the child has ended.
-            few_fds::probe(unsafe { *fd.cast::<RawFd>() });
-            0
-        }
-        let first = places.numbers()[0];
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
-        let argument = (&raw const first).cast_mut().cast();
-        // SAFETY: the stack is ours and large enough, and `first` outlives the child.
-        let pid = unsafe { libc::clone(close_one, self.stack_top(), flags, argument) };
-        pid > 0 && child::reap_now(pid) == Some(ExitStatus::Code(0)) && places.is_open()
-    }
-
-    /// Whether a vfork-style child really shares our memory (it doesn't under some emulators).
-    fn probe(&self) -> bool {
-        extern "C" fn mark(seen: *mut c_void) -> c_int {
-            // SAFETY: the argument is the AtomicI32 below, alive until the child has ended.
-            unsafe { &*seen.cast::<AtomicI32>() }.store(1, Ordering::SeqCst);
-            0
-        }
-        let seen = AtomicI32::new(0);
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        let argument = (&raw const seen).cast_mut().cast();
-        // SAFETY: the stack is ours and large enough, and `seen` outlives the child.
-        let pid = unsafe { libc::clone(mark, self.stack_top(), flags, argument) };
-        if pid > 0 {
-            child::reap_now(pid);
-        }
-        seen.load(Ordering::SeqCst) == 1
-    }
-
-    fn stack_top(&self) -> *mut c_void {
-        // SAFETY: one past the end of the mapping, where a stack that grows down begins.
-        unsafe { self.stack.add(STACK_BYTES) }
-    }
-
-    /// Starts a child and returns when it has exec'ed (or failed to), unless it is started apart.
-    /// On failure nothing of it is left.
-    pub fn spawn(&self, plan: &Plan<'_>) -> Result<Child, SpawnError> {
-        self.spawn_announced(plan, None).map_err(|(failure, _)| failure)
-    }
-
-    /// As [`Self::spawn`], with a word of the child about itself. A failure comes with the pid
-    /// that was announced for nothing, where there was one.
-    pub fn spawn_announced(
+    /// Starts a child and returns at once. On failure there is no child.
+    pub fn begin(
         &self,
-        plan: &Plan<'_>,
+        plan: Plan,
         announcement: Option<Announcement>,
-    ) -> Result<Child, (SpawnError, Option<i32>)> {
-        let at_clone = |errno| (at_clone(errno), None);
-        let pointers = |strings: &[&CStr]| -> Vec<*const c_char> {
-            strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
-        };
-        let (mut argv, envp) = (pointers(plan.argv), pointers(plan.envp));
-        // Room for the name of a shell before the program's.
-        argv.insert(0, ptr::null());
-        let words = argv.as_mut_ptr();
-        let shares = self.shares_memory && !plan.apart;
-        // Who keeps the descriptors that we were handed gets a copy of the whole table.
-        let places = self.places.as_ref().filter(|_| shares && !plan.as_given);
-        let report = if shares { None } else { Some(io::pipe().map_err(at_clone)?) };
-        let order = Order {
-            // SAFETY: the place behind the first is in the array: its end is there at the latest.
-            argv: unsafe { words.add(1) },
-            of_shell: if plan.as_given { words } else { ptr::null_mut() },
-            envp: envp.as_ptr(),
-            plan,
-            ignored: &self.ignored,
-            limit: &self.file_limit.original,
-            no_signals: signals::empty_set(),
-            announcement,
-            announced: AtomicBool::new(false),
-            places: places.map(Places::numbers),
-            parent: super::host::pid(),
-            report_fd: AtomicI32::new(report.as_ref().map_or(-1, |(_, end)| end.as_raw_fd())),
-            step: AtomicI32::new(0),
-            errno: AtomicI32::new(0),
-            tried: AtomicI32::new(0),
-        };
-        let memory = if shares { libc::CLONE_VM | libc::CLONE_VFORK } else { 0 };
-        let files = if places.is_some() { libc::CLONE_FILES } else { 0 };
-        let argument = (&raw const order).cast_mut().cast();
-        // No signal needs blocking around this: we handle none asynchronously, and the ones we
-        // read from the signalfd are blocked in the child until its own table is in place.
-        let (pid, pidfd) = self.clone_child(memory | files, argument).map_err(at_clone)?;
-        if let Some(places) = places {
-            places.clear_after(&plan.stdio);
-        }
-        let began = match report {
-            None => order.outcome(),
-            Some((read_end, write_end)) => {
-                drop(write_end);
-                Starting::new(read_end).outcome(plan.apart)
-            }
-        };
-        match began {
-            Ok(began) => {
-                let announced = order.announced.load(Ordering::SeqCst);
-                Ok(Child { pid, pidfd, announced, began })
-            }
-            Err(failure) => {
-                child::reap_now(pid);
-                Err((failure, announcement.map(|_| pid)))
-            }
-        }
-    }
-}
-
-impl Spawner {
-    /// Makes the process, and gives its pid and pidfd. Where clone gives no pidfd (an emulator), it
-    /// is opened behind it: the child is ours and not reaped, so its number is its own.
-    fn clone_child(&self, flags: c_int, order: *mut c_void) -> Result<(i32, OwnedFd), i32> {
-        let mut pidfd: c_int = -1;
-        let mut clone = |more: c_int| {
-            // SAFETY: the stack is ours, large enough and used by one child at a time (with
-            // shared memory we are suspended until it execs or ends, without it uses its copy);
-            // the order and all it points to outlive that; the pidfd is written to a live int.
-            unsafe {
-                libc::clone(
-                    child_main,
-                    self.stack_top(),
-                    flags | more | libc::SIGCHLD,
-                    order,
-                    &raw mut pidfd,
-                )
-            }
-        };
-        let mut pid = clone(libc::CLONE_PIDFD);
-        if pid < 0 && errno() == libc::EINVAL {
-            pid = clone(0);
-        }
-        if pid < 0 {
-            return Err(errno());
-        }
-        if pidfd >= 0 {
-            // SAFETY: clone made this descriptor for us alone (close-on-exec, clone(2)).
-            return Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }));
-        }
-        match pidfd::open(pid) {
-            Ok(pidfd) => Ok((pid, pidfd)),
+    ) -> Result<(Child, Starting), SpawnError> {
+        let (report, theirs) = io::nonblocking_pipe().map_err(at_clone)?;
+        let spare = self.spare.borrow_mut().pop();
+        let stack = spare.map_or_else(Stack::new, Ok).map_err(at_clone)?;
+        let common = (self.treated.clone(), self.limit);
+        let order = Rc::new(Order::new(plan, announcement, common, theirs.as_raw_fd()));
+        let made = clone_child(&stack, &order, self.shares_memory);
+        let used = Some((order, stack));
+        let mut starting = Starting { report, failure: None, used, spare: Rc::clone(&self.spare) };
+        match made {
+            Ok(child) => Ok((child, starting)),
             Err(errno) => {
-                // A process that can be neither watched nor ended safely is no session.
-                child::kill_unwatched(pid);
-                Err(errno)
+                starting.give_back();
+                Err(at_clone(errno))
             }
+        }
+    }
+
+    /// Starts a program of our own, and waits until it runs or could not be started. On failure
+    /// nothing of it is left.
+    pub fn spawn(&self, plan: Plan) -> Result<Child, SpawnError> {
+        let (child, mut starting) = self.begin(plan, None)?;
+        loop {
+            poll::is_readable(starting.fd(), None);
+            let Some(started) = starting.look() else { continue };
+            return match started.outcome {
+                Ok(_) => Ok(child),
+                Err(failure) => {
+                    children::reap_now(child.pid);
+                    Err(failure)
+                }
+            };
         }
     }
 }
 
-impl Drop for Spawner {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`; no child uses it any more.
-        unsafe { libc::munmap(self.stack, STACK_BYTES) };
+impl Starting {
+    /// The descriptor that becomes readable when there is an outcome.
+    pub fn fd(&self) -> RawFd {
+        self.report.as_raw_fd()
     }
+
+    /// What has become of the start, once: `None` while the child is on its way.
+    pub fn look(&mut self) -> Option<Started> {
+        let mut report = [0; REPORT_BYTES];
+        // The pipe is closed when the child has left our memory, not with its report.
+        while let Io::Moved(_) = self.read(&mut report)? {
+            let (step, errno) = report.split_at(REPORT_BYTES / 2);
+            let number = |half: &[u8]| half.try_into().map_or(0, i32::from_ne_bytes);
+            let (step, errno) = (Step::from_code(number(step)), number(errno));
+            self.failure = Some(SpawnError { step, errno });
+        }
+        let order = Rc::clone(&self.used.as_ref()?.0);
+        let announced = order.has_announced();
+        let tried = order.tried.load(Ordering::SeqCst);
+        self.give_back();
+        let outcome = self.failure.map_or_else(|| Ok(usize::try_from(tried).ok()), Err);
+        Some(Started { announced, outcome })
+    }
+
+    fn read(&self, report: &mut [u8]) -> Option<Io> {
+        match io::read(self.fd(), report) {
+            Io::WouldBlock => None,
+            read => Some(read),
+        }
+    }
+
+    /// No child uses this memory any more.
+    fn give_back(&mut self) {
+        let Some((_, stack)) = self.used.take() else { return };
+        let mut spare = self.spare.borrow_mut();
+        if spare.len() < SPARE_STACKS {
+            spare.push(stack);
+        }
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if self.used.is_some() && self.look().is_none() {
+            let _stays = ManuallyDrop::new(self.used.take());
+        }
+    }
+}
+
+/// Makes the process, and gives its pid and pidfd. qemu-user refuses both flags: there the child
+/// runs in a copy of our memory, and its pidfd is opened behind it. It is ours and not reaped, so
+/// its number is its own.
+fn clone_child(stack: &Stack, order: &Rc<Order>, shares: bool) -> Result<Child, i32> {
+    let mut pidfd: c_int = -1;
+    let argument = Rc::as_ptr(order).cast_mut().cast::<c_void>();
+    let mut clone = |flags: c_int| {
+        // SAFETY: the stack is used by this child alone, and it and the order are kept until the
+        // child has left our memory; the pidfd is written to a live int.
+        unsafe {
+            libc::clone(child_main, stack.top(), flags | libc::SIGCHLD, argument, &raw mut pidfd)
+        }
+    };
+    // No handler of ours may run in the child, on memory that it shares.
+    let mask = raw::set_mask(raw::ALL_SIGNALS);
+    let memory = if shares { libc::CLONE_VM } else { 0 };
+    let mut pid = clone(memory | libc::CLONE_PIDFD);
+    if pid < 0 && errno() == libc::EINVAL {
+        pid = clone(0);
+    }
+    let why = errno();
+    raw::set_mask(mask);
+    if pid < 0 {
+        return Err(why);
+    }
+    if pidfd >= 0 {
+        // SAFETY: clone made this descriptor for us alone (close-on-exec, clone(2)).
+        return Ok(Child { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } });
+    }
+    pidfd::open(pid).map(|pidfd| Child { pid, pidfd }).inspect_err(|_| {
+        // A process that can be neither watched nor ended safely is no session.
+        children::kill_unwatched(pid);
+    })
 }
 
 fn at_clone(errno: i32) -> SpawnError {
     SpawnError { step: Step::Clone, errno }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pure::process::life::ExitStatus;
+
+    fn plan(programs: &[&str], words: &[&str], cwd: Option<&str>) -> Plan {
+        let c_string = |text: &str| std::ffi::CString::new(text).unwrap();
+        let null = [0, 1, 2];
+        let words = words.iter().copied().map(c_string).collect();
+        Plan {
+            programs: programs.iter().copied().map(c_string).collect(),
+            cwd: cwd.map(c_string),
+            ..Plan::of_execd(words, vec![], null)
+        }
+    }
+
+    fn end_of(plan: Plan) -> (Started, Option<ExitStatus>) {
+        let spawner = Spawner::new(host::file_limit());
+        let (child, mut starting) = spawner.begin(plan, None).unwrap();
+        let started = loop {
+            poll::is_readable(starting.fd(), None);
+            if let Some(started) = starting.look() {
+                break started;
+            }
+        };
+        (started, children::reap_now(child.pid))
+    }
+
+    #[test]
+    fn the_program_that_runs_and_the_step_that_failed_are_told() {
+        let sh = ["sh", "-c", "exit 3"];
+        let (started, end) = end_of(plan(&["/nowhere/sh", "/bin/sh"], &sh, Some("/")));
+        assert_eq!((started.outcome, end), (Ok(Some(1)), Some(ExitStatus::Code(3))));
+        let failure = |step, errno| Err(SpawnError { step, errno });
+        let (started, end) = end_of(plan(&["/nowhere/sh"], &sh, None));
+        assert_eq!(started.outcome, failure(Step::Exec, libc::ENOENT));
+        assert_eq!(end, Some(ExitStatus::Code(127)));
+        let (started, _) = end_of(plan(&["/bin/sh"], &sh, Some("/nowhere")));
+        assert_eq!(started.outcome, failure(Step::Chdir, libc::ENOENT));
+    }
+
+    #[test]
+    fn many_starts_at_once_keep_few_stacks() {
+        let spawner = Spawner::new(host::file_limit());
+        let begin = || spawner.begin(plan(&["/bin/true"], &["true"], None), None).unwrap();
+        let mut all: Vec<_> = (0..256).map(|_| begin()).collect();
+        for (child, starting) in &mut all {
+            poll::is_readable(starting.fd(), None);
+            assert_eq!(starting.look().unwrap().outcome, Ok(Some(0)));
+            assert!(starting.look().is_none(), "an outcome is told once");
+            assert_eq!(children::reap_now(child.pid), Some(ExitStatus::Code(0)));
+        }
+        assert_eq!(spawner.spare.borrow().len(), SPARE_STACKS);
+    }
 }

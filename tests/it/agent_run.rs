@@ -102,9 +102,8 @@ fn a_key_goes_into_its_providers_variable_and_is_seen_nowhere() {
         let pi = fake_pi(&execd, "sleep 1000");
         let more = json!({"model": model, "api_key": key});
         let id = execd.start_request("agent_execute", params(&pi, more));
-        // It is another file, which is asked for its version in a session before.
-        execd.notification("session_started", |note| note["session_id"] == 4);
-        let row = execd.listed(4).expect("it is listed");
+        execd.notification("session_started", |note| note["session_id"] == 3);
+        let row = execd.listed(3).expect("it is listed");
         let command = row["command"].as_str().expect("a command");
         assert!(command.contains(" --mode json --model "), "{command}");
         assert!(!command.contains("api-key"), "{command}");

@@ -251,9 +251,8 @@ fn each_call_is_survived_or_refused(call: &str, error: &str, args: &[&str]) {
 ///   that one request, all else goes on
 #[test]
 fn a_process_that_cannot_be_made() {
-    // The probe, the keeper, each command.
+    // The keeper, each command.
     each_call_is_survived("clone", "EAGAIN", &[], &[]);
-    each_call_is_survived("clone", "ENOMEM", &[], &["--no-vfork"]);
 }
 
 /// rule: architecture.md, Starting a child: EAGAIN, ENOMEM, EMFILE on clone, openpty or pipe fail
@@ -261,7 +260,6 @@ fn a_process_that_cannot_be_made() {
 #[test]
 fn a_terminal_that_cannot_be_opened() {
     each_call_is_survived("openat", "ENOSPC", &["-P", "/dev/ptmx"], &[]);
-    each_call_is_survived("openat", "EMFILE", &["-P", "/dev/ptmx"], &["--no-vfork"]);
 }
 
 /// rule: architecture.md, Starting a child: A failure between clone and exec is answered at once
@@ -276,7 +274,6 @@ fn a_terminal_that_refuses_a_setting() {
 #[test]
 fn a_pipe_that_cannot_be_made() {
     each_call_is_survived("pipe2", "EMFILE", &[], &[]);
-    each_call_is_survived("pipe2", "ENFILE", &[], &["--no-vfork"]);
 }
 
 #[test]
@@ -331,7 +328,6 @@ fn a_member_that_cannot_be_pinned() {
 #[test]
 fn an_interrupted_wait_for_a_child() {
     each_call_is_survived("waitid", "EINTR", &[], &[]);
-    each_call_is_survived("waitid", "EINTR", &[], &["--no-vfork"]);
 }
 
 /// For calls of which there are hundreds: each fails in one of a few runs, `step` calls apart.
@@ -365,7 +361,7 @@ const LOADERS_CALLS: usize = 12;
 fn interrupted_reads() {
     // Most of them are of /proc.
     each_call_in_steps("read", "EINTR", 6, &[]);
-    each_call_in_steps("read", "EINTR", 6, &["--no-vfork", "--no-keeper"]);
+    each_call_in_steps("read", "EINTR", 6, &["--no-keeper"]);
 }
 
 #[test]

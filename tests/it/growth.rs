@@ -99,7 +99,9 @@ impl Counted {
         let command = ["valgrind", "-q", "--tool=callgrind", &prefix, &out, binary];
         // A helper that valgrind cannot start is started again and again, and told of all sessions.
         let flags = ["--max-sessions", "600", "--no-keeper"];
-        let execd = Setup::of(&command, &flags).start();
+        // valgrind aborts a program whose children share its memory while it runs on.
+        let envs = [("EXECD_UNDER_VALGRIND", "1")];
+        let execd = Setup::of(&command, &flags).envs(&envs).start();
         Self { execd, dir, dumps: 0 }
     }
 

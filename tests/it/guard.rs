@@ -43,26 +43,24 @@ fn nothing_that_resists_survives() {
         // The leader is gone, its job runs on and holds the output, or does not.
         "sh -c 'sleep 300; :' & exit 0",
     ];
-    for args in [&[][..], &["--no-vfork"]] {
-        let mut execd = Execd::with(args, &[]);
-        let keeper = execd.keeper();
-        let mut sids = Vec::new();
-        for cmd in cmds {
-            for tty in [false, true] {
-                let opened = execd.exec(json!({"cmd": cmd, "tty": tty, "yield_time_ms": 250}));
-                if opened.get("session_id").is_some() {
-                    sids.push(pid_of(&opened));
-                }
+    let mut execd = Execd::start();
+    let keeper = execd.keeper();
+    let mut sids = Vec::new();
+    for cmd in cmds {
+        for tty in [false, true] {
+            let opened = execd.exec(json!({"cmd": cmd, "tty": tty, "yield_time_ms": 250}));
+            if opened.get("session_id").is_some() {
+                sids.push(pid_of(&opened));
             }
         }
-        let left = execd.run("trap '' HUP; sleep 302 >/dev/null 2>&1 </dev/null & echo $$");
-        sids.push(output(&left).trim().parse().expect("its sid"));
-        let members = || sids.iter().map(|sid| outside::members(*sid).len()).sum::<usize>();
-        eventually("all have started", || members() >= 20);
-        kill_and_expect_nothing(&mut execd, keeper);
-        // By session id as well: a program may have changed its environment.
-        eventually("no member is left", || members() == 0);
     }
+    let left = execd.run("trap '' HUP; sleep 302 >/dev/null 2>&1 </dev/null & echo $$");
+    sids.push(output(&left).trim().parse().expect("its sid"));
+    let members = || sids.iter().map(|sid| outside::members(*sid).len()).sum::<usize>();
+    eventually("all have started", || members() >= 20);
+    kill_and_expect_nothing(&mut execd, keeper);
+    // By session id as well: a program may have changed its environment.
+    eventually("no member is left", || members() == 0);
 }
 
 /// rule: architecture.md, Ending a session: kill -9 of execd ends also members that cleared their

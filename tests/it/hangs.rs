@@ -1,9 +1,7 @@
-//! File systems that never answer: `workdir`, `shell` or a place on PATH on one of them stopped
-//! all of execd, because it looked there itself, or stood still while its child did
-//! (architecture.md, Starting a child).
+//! File systems that never answer: `workdir`, `shell` or a place on PATH on one of them holds up
+//! nothing but its own request (architecture.md, Starting a child).
 //!
-//! The file system is FUSE without anybody behind it, in a mount namespace of execd's own: the
-//! test mounts it there once execd runs.
+//! The file system is FUSE without anybody behind it, in a mount namespace of execd's own.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -14,9 +12,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::common::outside::{is_root, members};
-use crate::common::{Execd, Setup, eventually, is_alive, left_out, send_signal};
+use crate::common::outside::{fds, is_root, members};
+use crate::common::{Execd, Setup, eventually, is_alive, left_out, pid_of, send_signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -67,9 +66,7 @@ fn beside(args: &[&str]) -> Option<Beside> {
         return None;
     };
     let mut execd = start(args)?;
-    // It runs, and has read its list of mounts: the mount comes later.
-    let first = execd.result("exec_command", json!({"cmd": "echo before"}));
-    assert_eq!(first["output"], "before\n");
+    execd.ping();
     let at = tempfile::Builder::new().prefix("execd-hang-").tempdir().expect("a directory");
     mount_in(execd.pid(), &device, &at);
     let ended = Arc::new(AtomicBool::new(false));
@@ -151,7 +148,7 @@ impl Beside {
     /// Sends a request whose command hangs on its way; everybody else is served.
     fn hang(&mut self, method: &str, params: &Value) -> u64 {
         let id = self.execd.start_request(method, params);
-        self.execd.result("ping", json!({}));
+        self.execd.ping();
         let other = self.execd.result("exec_command", json!({"cmd": "echo other"}));
         assert_eq!(other["output"], "other\n", "{method} {params}");
         id
@@ -207,6 +204,48 @@ fn whatever_path_hangs_only_its_own_request_waits() {
     here.hang_and_kill("bash", &cwd);
     let run = json!({"model": "a/b", "prompt": "x", "pi_path": here.path("pi")});
     here.hang_and_kill("agent_execute", &run);
+}
+
+/// A start that hung on the way to its program kept copies of the pipes of all other sessions, so
+/// that a command never saw the end of its input.
+/// rule: architecture.md, Starting a child: A start that hangs holds no descriptor of another session
+#[test]
+fn a_start_that_hangs_holds_no_pipe_of_another_session() {
+    let Some(mut here) = beside(&[]) else { return };
+    let cat = here.execd.open("cat; echo over");
+    let id = here.hang("exec_command", &json!({"cmd": "true", "workdir": here.path("x")}));
+    let eof = json!({"session_id": cat["session_id"], "eof": true, "yield_time_ms": 30_000});
+    let ended = here.execd.result("write_stdin", eof);
+    assert_eq!(ended["exit_code"], 0, "{ended}");
+    here.execd.result("cancel", json!({"id": id}));
+    let reply = here.execd.reply(id);
+    let leader = pid_of(&reply["result"]);
+    let open: Vec<i32> = fds(leader).into_keys().collect();
+    assert_eq!(open, [0, 1, 2, 3], "its own three and the pipe for the outcome");
+}
+
+/// The middle of many pings is held to what is promised: a busy machine makes single ones late.
+/// rule: architecture.md, Starting a child: While starts hang, a ping is answered within 5 ms
+#[test]
+fn pings_are_quick_while_starts_hang() {
+    let Some(mut here) = beside(&[]) else { return };
+    for at in 0..16 {
+        let params = match at % 3 {
+            0 => json!({"cmd": "true", "workdir": here.path("x")}),
+            1 => json!({"cmd": "true", "shell": here.path("bash")}),
+            _ => json!({"cmd": "true", "env": {"PATH": here.path("")}}),
+        };
+        here.execd.start_request("exec_command", params);
+    }
+    let mut took: Vec<Duration> = (0..101)
+        .map(|_| {
+            let begun = Instant::now();
+            here.execd.ping();
+            begun.elapsed()
+        })
+        .collect();
+    took.sort_unstable();
+    assert!(took[50] < Duration::from_millis(5), "{took:?}");
 }
 
 /// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers

@@ -11,7 +11,6 @@ use serde_json::json;
 
 /// dash and bash both leave signals as they are when they exec.
 const SLEEP: &str = "exec sleep 300";
-const VFORK_OR_NOT: [&[&str]; 2] = [&[], &["--no-vfork"]];
 
 /// Starts `sleep` in a session and waits until it runs, so that no shell is in the way.
 fn sleeper(execd: &mut Execd, tty: bool, shell: &str) -> i32 {
@@ -24,33 +23,31 @@ fn sleeper(execd: &mut Execd, tty: bool, shell: &str) -> i32 {
 /// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
 #[test]
 fn a_child_has_descriptors_0_to_2_and_no_other() {
-    for args in VFORK_OR_NOT {
-        // Descriptors that execd itself inherited without CLOEXEC must not pass through it.
-        let mut execd = Setup::new(args)
-            .prepared(|| {
-                // SAFETY: dup2 takes two numbers.
-                unsafe { (libc::dup2(0, 57), libc::dup2(1, 900)) };
-            })
-            .unwatched()
-            .start();
-        execd.open_now(&json!({"cmd": "sleep 300", "tty": true}));
-        execd.open_now(&json!({"cmd": "sleep 300"}));
-        for (tty, stdin) in [(false, "pipe"), (false, "null"), (true, "pipe")] {
-            let opened = execd.open_now(&json!({"cmd": SLEEP, "tty": tty, "stdin": stdin}));
-            let pid = pid_of(&opened);
-            until_runs(pid, "sleep");
-            // While it starts, the dynamic loader has a library open for a moment.
-            let only_three = || fds(pid).keys().copied().eq([0, 1, 2]);
-            eventually(&format!("only 0 to 2 are open ({args:?} {:?})", fds(pid)), only_three);
-            let open = fds(pid);
-            assert_eq!(open[&1], open[&2], "stdout and stderr are one: {open:?}");
-            match (tty, stdin) {
-                (true, _) => {
-                    assert!(open[&0].starts_with("/dev/pts/") && open[&0] == open[&1], "{open:?}");
-                }
-                (false, "null") => assert_eq!(open[&0], "/dev/null"),
-                _ => assert!(open[&0].starts_with("pipe:") && open[&0] != open[&1], "{open:?}"),
+    // Descriptors that execd itself inherited without CLOEXEC must not pass through it.
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: dup2 takes two numbers.
+            unsafe { (libc::dup2(0, 57), libc::dup2(1, 900)) };
+        })
+        .unwatched()
+        .start();
+    execd.open_now(&json!({"cmd": "sleep 300", "tty": true}));
+    execd.open_now(&json!({"cmd": "sleep 300"}));
+    for (tty, stdin) in [(false, "pipe"), (false, "null"), (true, "pipe")] {
+        let opened = execd.open_now(&json!({"cmd": SLEEP, "tty": tty, "stdin": stdin}));
+        let pid = pid_of(&opened);
+        until_runs(pid, "sleep");
+        // While it starts, the dynamic loader has a library open for a moment.
+        let only_three = || fds(pid).keys().copied().eq([0, 1, 2]);
+        eventually(&format!("only 0 to 2 are open ({:?})", fds(pid)), only_three);
+        let open = fds(pid);
+        assert_eq!(open[&1], open[&2], "stdout and stderr are one: {open:?}");
+        match (tty, stdin) {
+            (true, _) => {
+                assert!(open[&0].starts_with("/dev/pts/") && open[&0] == open[&1], "{open:?}");
             }
+            (false, "null") => assert_eq!(open[&0], "/dev/null"),
+            _ => assert!(open[&0].starts_with("pipe:") && open[&0] != open[&1], "{open:?}"),
         }
     }
 }
@@ -59,37 +56,35 @@ fn a_child_has_descriptors_0_to_2_and_no_other() {
 ///   signal mask
 #[test]
 fn a_child_has_all_signals_at_their_default_and_none_blocked() {
-    for args in VFORK_OR_NOT {
-        let mut plain = Setup::new(args).unwatched().start();
-        // As under nohup, in a background job of a shell without job control, from a daemon
-        // that ignores SIGCHLD, and from a careless parent with signals blocked.
-        let mut odd = Setup::new(args)
-            .prepared(|| {
-                for signal in [1, 2, 3, 10, 13, 15, 17, 20, 21, 22, 32, 33, 34, 40, 64] {
-                    // The raw call: the C library would refuse 32 and 33.
-                    let ignore = [libc::SIG_IGN, 0, 0, 0];
-                    let nothing: *mut [usize; 4] = std::ptr::null_mut();
-                    // SAFETY: SIG_IGN installs no handler.
-                    unsafe {
-                        libc::syscall(libc::SYS_rt_sigaction, signal, &raw const ignore, nothing, 8)
-                    };
-                }
-                // SAFETY: a set on the stack, initialised before its use.
+    let mut plain = Setup::new(&[]).unwatched().start();
+    // As under nohup, in a background job of a shell without job control, from a daemon
+    // that ignores SIGCHLD, and from a careless parent with signals blocked.
+    let mut odd = Setup::new(&[])
+        .prepared(|| {
+            for signal in [1, 2, 3, 10, 13, 15, 17, 20, 21, 22, 32, 33, 34, 40, 64] {
+                // The raw call: the C library would refuse 32 and 33.
+                let ignore = [libc::SIG_IGN, 0, 0, 0];
+                let nothing: *mut [usize; 4] = std::ptr::null_mut();
+                // SAFETY: SIG_IGN installs no handler.
                 unsafe {
-                    let mut set = std::mem::zeroed::<libc::sigset_t>();
-                    libc::sigfillset(&raw mut set);
-                    libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-                }
-            })
-            .unwatched()
-            .start();
-        for execd in [&mut plain, &mut odd] {
-            for (tty, shell) in [(false, "sh"), (true, "sh"), (false, "bash"), (true, "bash")] {
-                let pid = sleeper(execd, tty, shell);
-                for set in ["SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd"] {
-                    let found = signal_set(pid, set);
-                    assert_eq!(found, [0_u32; 0], "{set} of {shell} tty={tty} {args:?}");
-                }
+                    libc::syscall(libc::SYS_rt_sigaction, signal, &raw const ignore, nothing, 8)
+                };
+            }
+            // SAFETY: a set on the stack, initialised before its use.
+            unsafe {
+                let mut set = std::mem::zeroed::<libc::sigset_t>();
+                libc::sigfillset(&raw mut set);
+                libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+            }
+        })
+        .unwatched()
+        .start();
+    for execd in [&mut plain, &mut odd] {
+        for (tty, shell) in [(false, "sh"), (true, "sh"), (false, "bash"), (true, "bash")] {
+            let pid = sleeper(execd, tty, shell);
+            for set in ["SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd"] {
+                let found = signal_set(pid, set);
+                assert_eq!(found, [0_u32; 0], "{set} of {shell} tty={tty}");
             }
         }
     }
@@ -99,14 +94,12 @@ fn a_child_has_all_signals_at_their_default_and_none_blocked() {
 ///   classic bug)
 #[test]
 fn a_child_can_be_interrupted_from_its_terminal() {
-    for args in VFORK_OR_NOT {
-        let mut execd = Execd::with(args, &[]);
-        let session = execd.open_until_with("echo up; sleep 300", "up", json!({"tty": true}));
-        let result =
-            execd.write(json!({"session_id": session, "chars": "\\x03", "yield_time_ms": 30_000}));
-        let ended = result["signal"] == "SIGINT" || result["exit_code"] == 130;
-        assert!(ended, "Ctrl-C ends the command: {result}");
-    }
+    let mut execd = Execd::start();
+    let session = execd.open_until_with("echo up; sleep 300", "up", json!({"tty": true}));
+    let result =
+        execd.write(json!({"session_id": session, "chars": "\\x03", "yield_time_ms": 30_000}));
+    let ended = result["signal"] == "SIGINT" || result["exit_code"] == 130;
+    assert!(ended, "Ctrl-C ends the command: {result}");
 }
 
 /// rule: architecture.md, Ending a session: execd reaps although it was started with SIGCHLD
@@ -128,112 +121,104 @@ fn execd_reaps_its_children_although_it_was_started_with_sigchld_ignored() {
 /// rule: architecture.md, Starting a child: A PTY is the child's controlling terminal
 #[test]
 fn a_child_leads_a_session_of_its_own_and_a_terminal_is_its_controlling_one() {
-    for args in VFORK_OR_NOT {
-        let mut execd = Setup::new(args).unwatched().start();
-        let ours = place(execd.pid());
-        for tty in [false, true] {
-            let pid = sleeper(&mut execd, tty, "bash");
-            let found = place(pid);
-            assert_eq!((found.sid, found.pgid, found.ppid), (pid, pid, execd.pid()), "{args:?}");
-            assert_ne!(found.sid, ours.sid);
-            if tty {
-                assert_ne!(found.tty, 0, "it has a controlling terminal");
-                assert_eq!(found.foreground, pid, "and is its foreground group");
-            } else {
-                assert_eq!((found.tty, found.foreground), (0, -1), "no terminal on pipes");
-            }
+    let mut execd = Setup::new(&[]).unwatched().start();
+    let ours = place(execd.pid());
+    for tty in [false, true] {
+        let pid = sleeper(&mut execd, tty, "bash");
+        let found = place(pid);
+        assert_eq!((found.sid, found.pgid, found.ppid), (pid, pid, execd.pid()));
+        assert_ne!(found.sid, ours.sid);
+        if tty {
+            assert_ne!(found.tty, 0, "it has a controlling terminal");
+            assert_eq!(found.foreground, pid, "and is its foreground group");
+        } else {
+            assert_eq!((found.tty, found.foreground), (0, -1), "no terminal on pipes");
         }
-        let both = "ps -o tty= -p $$; test -w /dev/tty && echo can-open > /dev/tty";
-        let result = execd.result("exec_command", json!({"cmd": both, "tty": true}));
-        assert!(output(&result).contains("can-open"), "{result}");
     }
+    let both = "ps -o tty= -p $$; test -w /dev/tty && echo can-open > /dev/tty";
+    let result = execd.result("exec_command", json!({"cmd": both, "tty": true}));
+    assert!(output(&result).contains("can-open"), "{result}");
 }
 
 /// rule: architecture.md, Starting a child: A child has the RLIMIT_NOFILE that execd itself was
 ///   started with
 #[test]
 fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
-    for args in VFORK_OR_NOT {
-        let mut execd = Setup::new(args)
-            .prepared(|| {
-                // SAFETY: a live rlimit.
-                unsafe {
-                    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-                    libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-                    limit.rlim_cur = 333;
-                    libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-                }
-            })
-            .unwatched()
-            .start();
-        for tty in [false, true] {
-            let pid = sleeper(&mut execd, tty, "bash");
-            assert_eq!(file_limit(pid), 333, "{args:?} tty={tty}");
-        }
-        assert!(file_limit(execd.pid()) > 333, "execd itself takes what it may");
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: a live rlimit.
+            unsafe {
+                let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+                limit.rlim_cur = 333;
+                libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            }
+        })
+        .unwatched()
+        .start();
+    for tty in [false, true] {
+        let pid = sleeper(&mut execd, tty, "bash");
+        assert_eq!(file_limit(pid), 333, "tty={tty}");
     }
+    assert!(file_limit(execd.pid()) > 333, "execd itself takes what it may");
 }
 
 /// rule: architecture.md, Starting a child: A child has the umask and the working directory as
 ///   asked
 #[test]
 fn a_child_has_execds_umask_and_the_directory_asked_for() {
-    for args in VFORK_OR_NOT {
-        let mut execd = Setup::new(args)
-            .prepared(|| {
-                // SAFETY: umask takes a number.
-                unsafe { libc::umask(0o037) };
-            })
-            .unwatched()
-            .start();
-        let own = execd.workdir();
-        std::fs::create_dir(own.join("sub")).expect("a directory");
-        for (workdir, expected) in [
-            (json!(null), own.clone()),
-            (json!("sub"), own.join("sub")),
-            (json!("/usr"), "/usr".into()),
-        ] {
-            let mut params = json!({"cmd": SLEEP});
-            if workdir.is_string() {
-                params["workdir"] = workdir;
-            }
-            let opened = execd.open_now(&params);
-            let pid = pid_of(&opened);
-            until_runs(pid, "sleep");
-            assert_eq!(status_field(pid, "Umask").as_deref(), Some("0037"));
-            let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).expect("it runs");
-            assert_eq!(cwd, expected);
-            assert_eq!(opened["cwd"], expected.to_str().expect("UTF-8"));
+    let mut execd = Setup::new(&[])
+        .prepared(|| {
+            // SAFETY: umask takes a number.
+            unsafe { libc::umask(0o037) };
+        })
+        .unwatched()
+        .start();
+    let own = execd.workdir();
+    std::fs::create_dir(own.join("sub")).expect("a directory");
+    for (workdir, expected) in [
+        (json!(null), own.clone()),
+        (json!("sub"), own.join("sub")),
+        (json!("/usr"), "/usr".into()),
+    ] {
+        let mut params = json!({"cmd": SLEEP});
+        if workdir.is_string() {
+            params["workdir"] = workdir;
         }
+        let opened = execd.open_now(&params);
+        let pid = pid_of(&opened);
+        until_runs(pid, "sleep");
+        assert_eq!(status_field(pid, "Umask").as_deref(), Some("0037"));
+        let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).expect("it runs");
+        assert_eq!(cwd, expected);
+        assert_eq!(opened["cwd"], expected.to_str().expect("UTF-8"));
     }
 }
 
 /// rule: architecture.md, Starting a child: A child has its environment as asked
 #[test]
 fn a_child_has_the_environment_asked_for_and_execds_marks() {
-    for args in VFORK_OR_NOT {
-        let envs = [("KEPT", "as it is"), ("CHANGED", "old"), ("GONE", "x"), ("TERM", "dumb")];
-        let marks = [("EXECD_SESSION_ID", "77"), ("EXECD_INSTANCE", "of an outer execd")];
-        let envs: Vec<_> = envs.into_iter().chain(marks).collect();
-        let mut execd = Setup::new(args).envs(&envs).unwatched().start();
-        let instance = execd.result("server_info", json!({}))["instance"].clone();
-        let change = json!({"CHANGED": "new = value", "GONE": null, "EMPTY": ""});
-        for tty in [false, true] {
-            let opened = execd.open_now(&json!({"cmd": SLEEP, "tty": tty, "env": change}));
-            let pid = pid_of(&opened);
-            until_runs(pid, "sleep");
-            // In the middle of an exec there is the new name, and no environment yet.
-            eventually("its environment is there", || !environment(pid).is_empty());
-            let found = environment(pid);
-            let value = |name: &str| found.get(name).map(String::as_str);
-            assert_eq!(value("KEPT"), Some("as it is"));
-            assert_eq!(value("CHANGED"), Some("new = value"));
-            assert_eq!((value("GONE"), value("EMPTY")), (None, Some("")));
-            let id = opened["session_id"].to_string();
-            assert_eq!(value("EXECD_SESSION_ID"), Some(id.as_str()));
-            assert_eq!(value("EXECD_INSTANCE"), instance.as_str());
-            assert_eq!(value("TERM"), Some(if tty { "xterm-256color" } else { "dumb" }));
-        }
+    let envs = [("KEPT", "as it is"), ("CHANGED", "old"), ("GONE", "x"), ("TERM", "dumb")];
+    let marks = [("EXECD_SESSION_ID", "77"), ("EXECD_INSTANCE", "of an outer execd")];
+    let envs: Vec<_> = envs.into_iter().chain(marks).collect();
+    let mut execd = Setup::new(&[]).envs(&envs).unwatched().start();
+    let instance = execd.result("server_info", json!({}))["instance"].clone();
+    let change = json!({"CHANGED": "new = value", "GONE": null, "EMPTY": ""});
+    for tty in [false, true] {
+        let opened = execd.open_now(&json!({"cmd": SLEEP, "tty": tty, "env": change}));
+        let pid = pid_of(&opened);
+        until_runs(pid, "sleep");
+        // In the middle of an exec there is the new name, and no environment yet.
+        eventually("its environment is there", || !environment(pid).is_empty());
+        let found = environment(pid);
+        let value = |name: &str| found.get(name).map(String::as_str);
+        assert_eq!(value("KEPT"), Some("as it is"));
+        assert_eq!(value("CHANGED"), Some("new = value"));
+        assert_eq!((value("GONE"), value("EMPTY")), (None, Some("")));
+        let id = opened["session_id"].to_string();
+        assert_eq!(value("EXECD_SESSION_ID"), Some(id.as_str()));
+        assert_eq!(value("EXECD_INSTANCE"), instance.as_str());
+        assert_eq!(value("TERM"), Some(if tty { "xterm-256color" } else { "dumb" }));
     }
 }
 
@@ -246,13 +231,11 @@ fn a_child_dies_with_execd() {
     }
     let ask = "import ctypes; x = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(x)); \
                print('pdeathsig', x.value)";
-    for args in VFORK_OR_NOT {
-        let mut execd = Execd::with(args, &[]);
-        for tty in [false, true] {
-            let more = json!({"shell": "python3", "tty": tty});
-            let result = execd.run_with(ask, more);
-            assert_eq!(output(&result).trim(), "pdeathsig 9", "{args:?} {result}");
-        }
+    let mut execd = Execd::start();
+    for tty in [false, true] {
+        let more = json!({"shell": "python3", "tty": tty});
+        let result = execd.run_with(ask, more);
+        assert_eq!(output(&result).trim(), "pdeathsig 9", "{result}");
     }
 }
 
@@ -260,7 +243,7 @@ fn a_child_dies_with_execd() {
 /// rule: architecture.md, Starting a child: All of execd's descriptors are CLOEXEC
 #[test]
 fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
-    for args in [&[][..], &["--no-vfork"], &["--no-keeper"], &["--no-log"]] {
+    for args in [&[][..], &["--no-keeper"], &["--no-log"]] {
         let mut execd = Execd::with(args, &[]);
         let pid = execd.pid();
         let tty = crate::common::session_of(&execd.open_with("cat", json!({"tty": true})));

@@ -46,6 +46,13 @@ impl KeeperLink {
         }
     }
 
+    /// A leader could not announce itself after all: the guard is told now.
+    pub fn guard_anew(&mut self, sid: i32) {
+        if let Some(record) = self.guarded.get(&sid) {
+            self.guard_add(*record, false);
+        }
+    }
+
     /// Tells the guard that nothing of this kernel session is left, unless a later session of
     /// ours has its number by now.
     pub fn guard_remove(&mut self, sid: i32, session: SessionId) {

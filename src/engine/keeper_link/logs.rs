@@ -35,6 +35,8 @@ pub struct Log {
     pub total: u64,
     /// Those of them that are stderr's, where that is apart.
     pub errors_total: u64,
+    /// It is not known yet whether the session's program could be started: there is no log if not.
+    pub awaits_start: bool,
     /// Whether Open was put on the pipe.
     pub open_sent: bool,
     /// Whether the session is gone: close the log when the queue is empty.
@@ -221,6 +223,7 @@ impl Log {
             queue: StreamQueue::new(LOG_QUEUE_BYTES),
             total: 0,
             errors_total: 0,
+            awaits_start: false,
             open_sent: false,
             closing: false,
             sync_wanted: None,
@@ -260,7 +263,7 @@ impl Log {
     /// Whether something is to be put on the pipe.
     pub fn wants_sending(&self) -> bool {
         let more = self.sync_due() || self.closing || self.facts.line.is_some();
-        !self.open_sent || !self.queue.is_empty() || more
+        !self.awaits_start && (!self.open_sent || !self.queue.is_empty() || more)
     }
 
     /// Whether a Sync is wanted that was not sent yet.
@@ -272,18 +275,18 @@ impl Log {
     pub fn settled(&self) -> bool {
         // Nothing written: that the file exists is all there is to know.
         let written = self.total == 0 || self.synced.is_some_and(|total| total >= self.total);
-        (self.opened || self.trouble.is_some()) && written
+        self.awaits_start || ((self.opened || self.trouble.is_some()) && written)
     }
 
     /// Whether the file can be named in a reply, or its failure told.
     pub fn named(&self) -> bool {
-        self.opened || self.trouble.is_some()
+        self.awaits_start || self.opened || self.trouble.is_some()
     }
 
     /// An answer could wait no longer for the file. Its name is known all along, and whoever reads
     /// that answer has no other way to learn it: from now on the file is named.
     pub fn name_anyway(&mut self) {
-        self.overdue = true;
+        self.overdue = !self.awaits_start;
     }
 
     /// Takes in an acknowledgement.

@@ -2,7 +2,7 @@
 //! keeper). Their pipes in the poll, and the deadlines of another start, are left to
 //! `engine/helpers.rs`.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::guard::GuardProcess;
@@ -57,12 +57,11 @@ impl KeeperLink {
         stdio: [RawFd; 3],
         more: &[&CStr],
     ) -> Result<i32, i32> {
-        let flags = self.plan.flags.iter().chain(&self.plan.place).map(CString::as_c_str);
-        let argv: Vec<&CStr> =
-            [name].into_iter().chain(flags).chain(more.iter().copied()).collect();
-        let envp: Vec<&CStr> = self.plan.envp.iter().map(CString::as_c_str).collect();
-        let plan = Plan::of_execd(&argv, &envp, stdio);
-        let child = spawner.spawn(&plan).map_err(|failure| failure.errno)?;
+        let more = more.iter().map(|&word| word.to_owned());
+        let flags = self.plan.flags.iter().chain(&self.plan.place).cloned();
+        let argv = [name.to_owned()].into_iter().chain(flags).chain(more).collect();
+        let plan = Plan::of_execd(argv, self.plan.envp.clone(), stdio);
+        let child = spawner.spawn(plan).map_err(|failure| failure.errno)?;
         Ok(child.pid)
     }
 
@@ -72,7 +71,7 @@ impl KeeperLink {
         self.ack_bytes = AckDecoder::default();
         self.reading.coming = None;
         self.pipe_full = false;
-        for (&id, log) in self.logs.iter_mut() {
+        for (&id, log) in self.logs.iter_mut().filter(|(_, log)| !log.awaits_start) {
             let known = Reopen {
                 name: log.name.clone(),
                 total: log.total,

@@ -17,6 +17,10 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+/// What the process that is to become pi says first on stderr, where it cannot.
+pub const NOT_STARTED: &str = "execd: ";
+/// How that process ends then.
+pub const EXIT_NOT_STARTED: i32 = 127;
 /// The first argument of the process that becomes pi.
 pub const START_FLAG: &str = "--start-pi";
 /// The variable in which that process is given a key, and which pi does not get.

@@ -33,6 +33,7 @@ use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::child::Usage;
 use crate::wire::{self, Reason, RpcError};
+use agent_dir::{EXIT_NOT_STARTED, NOT_STARTED};
 use agent_result::Results;
 use probe::{Probe, Versions};
 use run::Run;
@@ -349,7 +350,7 @@ impl Run {
             cancelled || self.cancelled || core.ending.is_some() || (self.awaited && unheard);
         let asked = asked.then_some(Stop::Cancelled);
         self.note_held(core.output.is_held(), now_ms);
-        if core.start.fd().is_none() {
+        if !core.is_starting() {
             self.exec_ms.get_or_insert(now_ms);
         }
         self.stop = self.stop.or(asked).or_else(|| self.late(now_ms));
@@ -382,11 +383,11 @@ impl Run {
         let ended_ns = core.reaped_ns.unwrap_or(cx.now_ns);
         let (exit_code, signal) = status_fields(core.status());
         let stderr = self.stderr();
-        let failure = core.start.failure().map(|why| match stderr.strip_prefix("execd: ") {
-            // Written by the process that was to become pi.
-            Some(reason) => reason.to_owned(),
-            None => start_failure(&core.start.program, why),
-        });
+        let failure = core.start.failure();
+        // The process that was to become pi may have failed.
+        let made_ready = self.leaves_files && exit_code == Some(EXIT_NOT_STARTED);
+        let failure = failure.or_else(|| stderr.strip_prefix(NOT_STARTED).filter(|_| made_ready));
+        let failure = failure.map(|why| start_failure(&core.start.program, why.trim_end()));
         // The stream's last line may have had no end, and is read only now.
         self.stop = self.stop.or_else(|| self.over_bounds());
         let usage = core.tree_usage();

@@ -7,8 +7,8 @@ use crate::engine::judge::status_fields;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Cx, Engine, Entry, State};
 use crate::limits::{
-    AGENT_HELP_MS, AGENT_STARVED_MAX_MS, AGENT_VERSION_BYTES, AGENT_VERSION_MS, AGENT_VERSIONS_MAX,
-    KILL_GRACE_MS, NS_PER_MS,
+    AGENT_HELP_MS, AGENT_STARVED_MAX_MS, AGENT_VERSION_BYTES, AGENT_VERSION_KEPT_MS,
+    AGENT_VERSION_MS, AGENT_VERSIONS_MAX, KILL_GRACE_MS, NS_PER_MS,
 };
 use crate::pure::agent::program::{Version, known_tools, tools_in};
 use crate::pure::text::clean::window_text;
@@ -19,8 +19,7 @@ use crate::sys::proc::starved_ns;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What is known of programs, by where each is looked for and what is found there
-/// ([`Engine::program_key`]).
+/// What is known of programs, by where each is looked for ([`Engine::program_key`]).
 #[derive(Debug, Default)]
 pub struct Versions(BTreeMap<String, Program>);
 
@@ -38,8 +37,8 @@ enum Fact<T> {
     Unknown,
     /// This session asks.
     Asked(SessionId),
-    /// What the program said.
-    Known(T),
+    /// What the program said, and when, on the monotonic clock.
+    Known(T, u64),
 }
 
 /// What a run gets to know of its program's version.
@@ -56,11 +55,20 @@ pub enum Found {
 impl<T> Fact<T> {
     /// Notes what a session has found. One that has found nothing takes back only that it asks: the
     /// next run asks again, for a machine under load may only have been slow.
-    fn note(&mut self, asked_by: SessionId, found: Option<T>) {
+    fn note(&mut self, asked_by: SessionId, found: Option<T>, now_ns: u64) {
         match found {
-            Some(found) => *self = Self::Known(found),
+            Some(found) => *self = Self::Known(found, now_ns),
             None if matches!(self, Self::Asked(id) if *id == asked_by) => *self = Self::Unknown,
             None => {}
+        }
+    }
+
+    /// What the program said may not be true any more: nobody looks at its file.
+    fn forget_old(&mut self, now_ns: u64) {
+        if let Self::Known(_, at_ns) = self
+            && *at_ns + AGENT_VERSION_KEPT_MS * NS_PER_MS <= now_ns
+        {
+            *self = Self::Unknown;
         }
     }
 
@@ -70,17 +78,25 @@ impl<T> Fact<T> {
 }
 
 impl Versions {
-    fn program(&mut self, key: &str) -> &mut Program {
+    fn program(&mut self, key: &str, now_ns: u64) -> &mut Program {
         if self.0.len() >= AGENT_VERSIONS_MAX && !self.0.contains_key(key) {
             // Asking again costs a start of pi, no more.
             self.0.retain(|_, one| one.version.is_asked() || one.tools.is_asked());
         }
-        self.0.entry(key.to_owned()).or_default()
+        let program = self.0.entry(key.to_owned()).or_default();
+        program.version.forget_old(now_ns);
+        program.tools.forget_old(now_ns);
+        program
     }
 
     /// Notes the version that a session has found, or that it has found none.
-    pub(super) fn note_version(&mut self, key: &str, asked_by: SessionId, found: Option<Version>) {
-        self.program(key).version.note(asked_by, found);
+    pub(super) fn note_version(
+        &mut self,
+        key: &str,
+        asked_by: SessionId,
+        (found, now_ns): (Option<Version>, u64),
+    ) {
+        self.program(key, now_ns).version.note(asked_by, found, now_ns);
     }
 
     /// Notes the tools that a session has found, or that it has found none.
@@ -88,9 +104,9 @@ impl Versions {
         &mut self,
         key: &str,
         asked_by: SessionId,
-        found: Option<Vec<String>>,
+        (found, now_ns): (Option<Vec<String>>, u64),
     ) {
-        self.program(key).tools.note(asked_by, found);
+        self.program(key, now_ns).tools.note(asked_by, found, now_ns);
     }
 }
 
@@ -117,13 +133,18 @@ pub(super) fn version(
         Some((probe, core)) => probe.version_for_run(core, oldest),
         None => {
             let (key, _) = engine.program_key(launch);
-            match &engine.cx.books.agent.versions.program(&key).version {
-                Fact::Known(version) => Ok(version.clone()),
+            let now_ns = engine.cx.now_ns;
+            match &engine.cx.books.agent.versions.program(&key, now_ns).version {
+                // Somebody may have brought an older one up to date, as the error of its run says.
+                Fact::Known(version, _) if too_old(version, oldest).is_none() => {
+                    Ok(version.clone())
+                }
                 Fact::Asked(id) => return Found::Asked(*id),
-                Fact::Unknown => match ask(engine, launch, Question::Version) {
+                Fact::Known(..) | Fact::Unknown => match ask(engine, launch, Question::Version) {
                     Err(why) => Err(why),
                     Ok(id) => {
-                        engine.cx.books.agent.versions.program(&key).version = Fact::Asked(id);
+                        let books = &mut engine.cx.books.agent.versions;
+                        books.program(&key, now_ns).version = Fact::Asked(id);
                         return Found::Asked(id);
                     }
                 },
@@ -149,15 +170,16 @@ pub(super) fn tools(
         return Ok(tools);
     }
     let (key, _) = engine.program_key(launch);
-    match &engine.cx.books.agent.versions.program(&key).tools {
-        Fact::Known(tools) => return Ok(tools.clone()),
+    let now_ns = engine.cx.now_ns;
+    match &engine.cx.books.agent.versions.program(&key, now_ns).tools {
+        Fact::Known(tools, _) => return Ok(tools.clone()),
         Fact::Asked(id) => return Err(*id),
         Fact::Unknown => {}
     }
     let Ok(id) = ask(engine, launch, Question::Tools(of.clone())) else {
         return Ok(known_tools());
     };
-    engine.cx.books.agent.versions.program(&key).tools = Fact::Asked(id);
+    engine.cx.books.agent.versions.program(&key, now_ns).tools = Fact::Asked(id);
     Err(id)
 }
 
@@ -314,10 +336,12 @@ impl Probe {
     }
 
     fn note(&self, core: &Session, cx: &mut Cx) {
-        let books = &mut cx.books.agent.versions;
+        let (books, now_ns) = (&mut cx.books.agent.versions, cx.now_ns);
         match &self.question {
-            Question::Tools(_) => books.note_tools(&self.program, core.id, self.tools(core)),
-            _ => books.note_version(&self.program, core.id, self.version(core).ok()),
+            Question::Tools(_) => {
+                books.note_tools(&self.program, core.id, (self.tools(core), now_ns));
+            }
+            _ => books.note_version(&self.program, core.id, (self.version(core).ok(), now_ns)),
         }
     }
 

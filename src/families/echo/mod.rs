@@ -92,9 +92,8 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Err(failure) => return Ok(Answer::of(&json!({ "failure": failure }))),
     };
     if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
-        core.ways = Ways { own_cap: true, ..core.ways };
+        core.ways = Ways { own_cap: true, listed_early: true, ..core.ways };
         *family = Echo::default().into();
-        engine.cx.list(core);
     }
     Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
         due_ns: Some(now_ns + 10 * NS_PER_S),

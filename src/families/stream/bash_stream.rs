@@ -163,14 +163,14 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let used = engine.sessions.next_use();
     if let Some(Entry { core, family }) = engine.sessions.get_mut(id) {
         core.view = View::new(own.unified_bytes());
-        core.ways = Ways { own_cap: true, drains: true, apart: true, ..core.ways };
+        core.ways =
+            Ways { own_cap: true, drains: true, apart: true, listed_early: true, ..core.ways };
         core.input.cap_bytes = settings.stdin_cap_bytes;
         core.last_used = used;
         let mut stream = Stream::new(own);
         let live = core.waits.first().filter(|_| params.stream.unwrap_or(true));
         live.iter().for_each(|wait| stream.send_live(wait.ticket));
         *family = stream.into();
-        engine.cx.list(core);
     }
     Ok(answer)
 }

@@ -354,10 +354,12 @@ fn final_report(own: Option<&Stream>, core: &Session, cx: &Cx) -> Report {
     let timed_out = own.is_some_and(|own| own.timed_out);
     let (exit_code, signal) = status_fields(core.status());
     let ended_ns = core.reaped_ns.unwrap_or(cx.now_ns);
+    let error = core.start.failure();
+    let trouble = |_: &&str| LogTrouble::default();
     Report {
         status: end_word(core.status(), timed_out),
         session_id: Some(core.id),
-        pid: Some(core.facts.pid),
+        pid: error.is_none().then_some(core.facts.pid),
         started_at: Some(format_utc_ms(core.facts.started_wall_ms)),
         exit_code,
         signal,
@@ -371,8 +373,9 @@ fn final_report(own: Option<&Stream>, core: &Session, cx: &Cx) -> Report {
         background_pids: background_pids(core, cx),
         late: core.has_late_output().then_some(true),
         note: unified::note(core, true, cx),
-        error: core.start.failure().map(str::to_owned),
-        log: cx.log_trouble(core, core.life.finished()),
+        error: error.map(str::to_owned),
+        // The error tells what is wrong.
+        log: error.as_ref().map_or_else(|| cx.log_trouble(core, core.life.finished()), trouble),
         log_path,
         omitted_chars,
         ..Report::default()

@@ -256,8 +256,9 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
         ..ExecReport::default()
     };
     if exited {
-        report.cpu_seconds = Some(core.usage.cpu_seconds());
-        report.max_rss_kib = Some(core.usage.max_rss_kib);
+        let ran = core.start.failure().is_none();
+        report.cpu_seconds = ran.then(|| core.usage.cpu_seconds());
+        report.max_rss_kib = ran.then_some(core.usage.max_rss_kib);
     } else if let (true, Some(ExitStatus::Code(code))) = (core.life.shell_gone(), core.status()) {
         report.shell_exit_code = Some(code);
     }

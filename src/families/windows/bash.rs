@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::window::Window;
 use super::window_context::{CONTEXT, Context};
-use super::{BashReport, start_failure_text, window_id};
+use super::{failed, start_failure_text, window_id};
 use crate::engine::conditions::answers_impossible;
 use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
@@ -165,12 +165,6 @@ fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
          or wait for one to end"
     );
     Err(RpcError::failed(Reason::TooManySessions, message))
-}
-
-/// The report of a command that could not be started.
-fn failed(name: String, text: String) -> BashReport {
-    let (status, exit_code, is_error) = ("failed", Some(-1), true);
-    BashReport { status, name, exit_code, text, is_error, ..BashReport::default() }
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {

@@ -197,7 +197,14 @@ impl Family for Window {
                 Outcome::EndedFor(_) => own.stage = Stage::Closed,
             }
             let said = said_of(&wait, why, core);
-            let mut report = own.report(core, outcome, said, cx);
+            let mut report = match core.start.failure().filter(|_| outcome == Outcome::Ended) {
+                Some(why) => {
+                    let text = start_failure_text(&core.facts.cwd, why);
+                    let wait = said.map(WaitReportCamel::from);
+                    BashReport { wait, ..failed(own.spec.name.clone(), text) }
+                }
+                None => own.report(core, outcome, said, cx),
+            };
             if let Some(note) = wait.held_port_note() {
                 report.text = format!("note: {note}\n{}", report.text);
             }
@@ -227,6 +234,12 @@ impl Family for Window {
             own.keep(core, cx);
         }
     }
+}
+
+/// The report of a command that could not be started.
+fn failed(name: String, text: String) -> BashReport {
+    let (status, exit_code, is_error) = ("failed", Some(-1), true);
+    BashReport { status, name, exit_code, text, is_error, ..BashReport::default() }
 }
 
 /// What is said of a wait that is over: of one that was cancelled why, where its command goes on.
@@ -300,7 +313,7 @@ impl Window {
         if wait.shut_down {
             return Some(Why::ShuttingDown);
         }
-        if self.stage != Stage::Foreground {
+        if self.stage != Stage::Foreground && core.start.failure().is_none() {
             return Some(Why::Deadline);
         }
         if core.life.finished() {
@@ -353,10 +366,6 @@ impl Window {
         let held = outcome == Outcome::Held;
         let still_running = if held { cx.named_holders(core) } else { Vec::new() };
         let text = match outcome {
-            Outcome::Ended if core.start.failure().is_some() => {
-                let why = core.start.failure().unwrap_or_default();
-                start_failure_text(&core.facts.cwd, why)
-            }
             Outcome::Ended => text::ended(output, status),
             Outcome::Held => {
                 let (holders, log_path) = (holders_of(&still_running), shown_log.as_deref());

@@ -7,6 +7,5 @@ pub mod life;
 pub mod login_shell;
 pub mod lru;
 pub mod marks;
-pub mod mounts;
 pub mod signal_names;
 pub mod starts;

@@ -1,7 +1,6 @@
-//! What is to be started, and why it could not be. The steps from clone to exec are those of
-//! new_process.rs.
+//! What is to be started, and why it could not be.
 
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::os::fd::RawFd;
 
 use crate::sys::host;
@@ -21,29 +20,20 @@ pub enum Step {
     Chdir,
     /// Replacing itself by the program: execve(2).
     Exec,
-    /// What execd's own program does in its place before it becomes the program.
-    Surroundings,
 }
 
 impl Step {
-    const ALL: [Self; 7] = [
-        Self::Clone,
-        Self::Session,
-        Self::Terminal,
-        Self::Stdio,
-        Self::Chdir,
-        Self::Exec,
-        Self::Surroundings,
-    ];
+    const ALL: [Self; 6] =
+        [Self::Clone, Self::Session, Self::Terminal, Self::Stdio, Self::Chdir, Self::Exec];
 
-    /// The step as a number above 0.
+    /// The step as a number.
     pub(super) fn code(self) -> i32 {
-        Self::ALL.iter().zip(1..).find(|(step, _)| **step == self).map_or(0, |(_, code)| code)
+        self as i32
     }
 
     /// The step of this number.
     pub(super) fn from_code(code: i32) -> Self {
-        Self::ALL.iter().zip(1..).find(|(_, c)| *c == code).map_or(Self::Exec, |(step, _)| *step)
+        Self::ALL.into_iter().find(|step| step.code() == code).unwrap_or(Self::Exec)
     }
 }
 
@@ -56,22 +46,22 @@ pub struct SpawnError {
     pub errno: i32,
 }
 
-/// What to start. All strings are borrowed and must stay as they are during the call.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan<'a> {
+/// What to start.
+#[derive(Clone, Debug)]
+pub struct Plan {
     /// Where the program may be: the first of these that can be executed is started. Absolute
     /// paths, or ones that count from `cwd`; at least one.
-    pub programs: &'a [&'a CStr],
+    pub programs: Vec<CString>,
     /// Whether they come from a search on PATH: one that is not there, or is no program, is
     /// passed over, and if all are, there is no such program (ENOENT), or none that may be
     /// executed (EACCES).
     pub looked_up: bool,
     /// Its arguments, the first being its name.
-    pub argv: &'a [&'a CStr],
+    pub argv: Vec<CString>,
     /// Its environment, `NAME=value` each.
-    pub envp: &'a [&'a CStr],
+    pub envp: Vec<CString>,
     /// Its working directory; `None` leaves ours.
-    pub cwd: Option<&'a CStr>,
+    pub cwd: Option<CString>,
     /// The descriptors that become its 0, 1 and 2; either those very numbers or above 2.
     pub stdio: [RawFd; 3],
     /// It stays in our kernel session and process group, and has our controlling terminal; else it
@@ -84,21 +74,13 @@ pub struct Plan<'a> {
     pub terminal: bool,
     /// The kernel kills it when we end (PR_SET_PDEATHSIG, SIGKILL).
     pub die_with_us: bool,
-    /// The child shares nothing with us: its working directory or its program may hang. The call
-    /// returns as soon as the child leads a session and holds none of our descriptors; what becomes
-    /// of the child then is told by report.rs.
-    pub apart: bool,
-    /// The program is this very one, which makes something ready and then becomes the program that
-    /// is meant (src/sys/spawn/second_start.rs): it goes on with the pipe on which it tells
-    /// how far it is. Only for one that is started apart.
-    pub twofold: bool,
 }
 
-impl<'a> Plan<'a> {
+impl Plan {
     /// This very program once more, in the same directory, with these words and descriptors.
-    pub fn of_execd(argv: &'a [&'a CStr], envp: &'a [&'a CStr], stdio: [RawFd; 3]) -> Self {
+    pub fn of_execd(argv: Vec<CString>, envp: Vec<CString>, stdio: [RawFd; 3]) -> Self {
         Self {
-            programs: host::own_programs(),
+            programs: host::own_programs().iter().map(|&place| place.to_owned()).collect(),
             looked_up: true,
             argv,
             envp,
@@ -108,8 +90,6 @@ impl<'a> Plan<'a> {
             as_given: false,
             terminal: false,
             die_with_us: false,
-            apart: false,
-            twofold: false,
         }
     }
 }

@@ -215,13 +215,6 @@ pub fn refuse_calls(errno: i32, calls: &[i64]) -> impl FnMut() + Send + Sync + '
     filtered(calls.iter().flat_map(one).collect())
 }
 
-/// The same for each call with a higher number than this one: what came with later kernels. All
-/// since 5.1 have the same numbers on every machine.
-pub fn refuse_calls_after(errno: i32, last: u32) -> impl FnMut() + Send + Sync + 'static {
-    let greater = libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K;
-    filtered(vec![statement(greater, 0, 1, last), refusal(errno)])
-}
-
 /// One statement of a filter; a comparison skips `jt` statements where it holds, else `jf`.
 fn statement(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: u16::try_from(code).expect("a code of BPF"), jt, jf, k }
