@@ -247,13 +247,6 @@ pub const FREE_SPACE_MIN_PERCENT: u64 = 5;
 pub const LOG_KEEP_DAYS: u64 = 7;
 /// Largest value of --log-keep-days.
 pub const MAX_LOG_KEEP_DAYS: u64 = 36_500;
-/// A log directory is looked through for old logs at most once in this time.
-pub const CLEAN_EVERY_S: i64 = 60 * 60;
-/// Names looked at for old logs at a time.
-pub const CLEAN_NAMES: usize = 256;
-/// The pause between two such looks, and before the first one: beside 100,000 logs and their facts
-/// less than 1 % of a core for 80 s.
-pub const CLEAN_PAUSE_MS: u64 = 100;
 /// Bytes of the longest path, see PATH_MAX.
 pub const PATH_BYTES: u64 = 4096;
 /// Random digits in the name of a log directory that is used in place of the default one.
@@ -263,8 +256,6 @@ pub const NAMES_BESIDE: usize = 64 * 1024;
 /// How long execd waits at its start for the word whether the log directory that was asked for can
 /// be had; a disk may stand still.
 pub const LOG_DIR_WAIT_MS: u64 = 1_000;
-/// Bytes read of the stamp that says when that was: two numbers.
-pub const CLEAN_STAMP_BYTES: u64 = 64;
 /// Bytes the keeper reads from the log pipe at a time.
 pub const KEEPER_READ_BYTES: usize = 128 * 1024;
 /// Longest name of a log file: NAME_MAX, see pathconf(3).

@@ -14,7 +14,7 @@ use super::survey::{Execd, NAMED_CHARS, Place, shortened, survey};
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_WAIT_MS, LOGS_OF_ONE_ID};
 use crate::pure::process::marks::INSTANCE_VARIABLE;
 use crate::sys::log_files::{LogDir, short_name};
-use crate::sys::log_list::{Listed, newest};
+use crate::sys::log_walk::{Listed, newest};
 use crate::sys::{clock, host};
 
 /// What a number means.

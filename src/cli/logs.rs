@@ -13,8 +13,8 @@ use crate::keeper::range::{self, Wanted};
 use crate::limits::{LIST_COLUMNS, LIST_COMMAND_MIN_COLUMNS};
 use crate::pure::text::truncate::format_size;
 use crate::sys::log_files::{LogDir, short_name};
-use crate::sys::log_list::{Listed, newest};
 use crate::sys::log_place::{self, Wanted as Place};
+use crate::sys::log_walk::{Listed, newest};
 use crate::sys::{clock, host, pty, stdio};
 
 /// What is asked for.
@@ -82,7 +82,7 @@ fn row(dir: &LogDir, one: &Listed) -> ([String; 4], Value) {
     let (total, from) =
         read.map_or((0, 0), |read| (total.unwrap_or(read.head.known_total), read.head.log_from));
     // What was lost behind the log's end, or was never written, is not kept either.
-    let there = range::bytes_there(dir, &one.name, Some(total)).unwrap_or(0);
+    let there = range::bytes_there(dir, &one.name).unwrap_or(0);
     let old_ms = clock::wall_ms().saturating_sub(one.at_ms);
     let ended = facts["ended_at_ms"].is_i64();
     let cells = [

@@ -11,7 +11,7 @@ use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 use crate::limits::LOG_KEEP_DAYS;
 use crate::sys::errno::errno_text;
 use crate::sys::host;
-use crate::sys::log_clean_now::{Cleaned, clean_now};
+use crate::sys::log_clean::{CleanLimits, Cleaned, clean_logs};
 use crate::sys::log_place::{Wanted, find};
 
 /// What is to be deleted.
@@ -81,7 +81,8 @@ fn clean(options: Options) -> Result<i32, Reason> {
         Some(_) => open_dir(options.dir.as_ref())?,
         None => find(&Wanted::Default(host::current_dir().join(host::default_log_dir())))?.dir,
     };
-    let cleaned = clean_now(&dir, options.older_than_s).map_err(errno_text)?;
+    let limits = options.older_than_s.map_or(CleanLimits::ALL, CleanLimits::older_than_s);
+    let cleaned = clean_logs(&dir, limits).map_err(errno_text)?;
     let said = say(&text(cleaned));
     Ok(if cleaned.failed > 0 { EXIT_FAILED } else { said })
 }

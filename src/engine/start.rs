@@ -316,8 +316,7 @@ fn new_link(config: &Config, instance: &str) -> Result<KeeperLink, StartError> {
     };
     let place = Place::At(found.dir.path().to_path_buf());
     let mut writer = Writer::new(Ok(found.dir), bounds);
-    writer.keep(config.logs.keep_days);
-    writer.begin_cleaning(config.logs.keep_days, 0);
+    writer.keep(config.logs.keep_days, 0);
     let mut link = KeeperLink::new(plan, place, Some(writer));
     link.tell_of_place(found.note);
     Ok(link)

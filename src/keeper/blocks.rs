@@ -4,7 +4,7 @@
 use crate::limits::{LOG_INDEX_BLOCK_BYTES, LOG_INDEX_HEAD_BYTES, LOG_PAGE_BLOCKS_MAX};
 use crate::pure::buffer::log_index::{Block, Marks, Parsed, Run, begins_at};
 use crate::pure::buffer::source::Source;
-use crate::sys::index_files::PlacedFile;
+use crate::sys::beside_files::PlacedFile;
 use crate::sys::io::ENOENT;
 use crate::sys::log_files::LogDir;
 

@@ -11,7 +11,7 @@ use super::blocks::{BLOCK, Blocks, last_block};
 use crate::limits::LOG_INDEX_QUEUE_BLOCKS;
 use crate::pure::buffer::log_index::{Block, Marks, Run};
 use crate::pure::buffer::source::Source;
-use crate::sys::index_files::PlacedFile;
+use crate::sys::beside_files::PlacedFile;
 use crate::sys::log_files::LogDir;
 
 /// The index of one log, as its writer has it.

@@ -2,10 +2,32 @@
 //! session has, where and when it was started and how it ended, for who looks at logs of execds
 //! that are gone (logs.md, Facts beside each log). execd tells them in Facts frames (`frames`).
 
-use super::log_bytes::Beside;
 use super::one_log::Log;
 use crate::limits::{LOG_FACTS_DELAY_MS, LOG_FACTS_LATEST_MS, LOG_FACTS_WAITING_MAX, NS_PER_MS};
+use crate::sys::log_files::LogDir;
+use serde::Deserialize;
 use std::collections::VecDeque;
+
+/// What the log writer alone knows of a log, and adds to its facts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// By what its file is known (`LogFile::id`).
+    pub(super) file_id: Option<u64>,
+    /// It ended at a limit, before its session.
+    pub(super) truncated: bool,
+}
+
+/// Whether what stands where an ended log should be is the file that its log writer wrote, as far
+/// as the facts beside it say that. Errors: [`LogDir::check`]; ENOENT where nothing stands there.
+pub(super) fn check(dir: &LogDir, log: &str) -> Result<(), i32> {
+    #[derive(Deserialize)]
+    struct Known {
+        file_id: Option<u64>,
+    }
+    let known =
+        dir.read_meta(log).ok().and_then(|line| serde_json::from_slice::<Known>(&line).ok());
+    dir.check(log, known.and_then(|known| known.file_id))
+}
 
 /// Facts that are not written yet, oldest first; a log has one line among them at most.
 #[derive(Debug, Default)]
@@ -40,13 +62,6 @@ impl Waiting {
             }
         }
         self.0.len() > LOG_FACTS_WAITING_MAX
-    }
-
-    /// A log has become a row of segments of this size. Whether facts of the log wait that say so
-    /// then.
-    pub(super) fn cut_up(&mut self, log: &str, segment_bytes: Option<u64>) -> bool {
-        let waiting = self.of(log);
-        waiting.map(|one| one.beside.segment_bytes = segment_bytes).is_some()
     }
 
     fn of(&mut self, log: &str) -> Option<&mut Facts> {
@@ -94,11 +109,11 @@ impl Facts {
 
 /// The line with what execd does not know of.
 fn with_beside(mut line: Vec<u8>, beside: Beside) -> Vec<u8> {
-    for (name, value) in [("file_id", beside.file_id), ("segment_bytes", beside.segment_bytes)] {
-        if let Some(value) = value
-            && line.pop_if(|last| *last == b'}').is_some()
-        {
-            line.extend_from_slice(format!(",\"{name}\":{value}}}").as_bytes());
+    let file_id = beside.file_id.map(|id| format!("\"file_id\":{id}"));
+    let truncated = beside.truncated.then(|| "\"log_truncated\":true".to_owned());
+    for field in [file_id, truncated].into_iter().flatten() {
+        if line.pop_if(|last| *last == b'}').is_some() {
+            line.extend_from_slice(format!(",{field}}}").as_bytes());
         }
     }
     line
@@ -113,7 +128,7 @@ mod tests {
     #[test]
     fn a_line_takes_the_place_of_the_one_before_and_waits_for_a_pause() {
         let (mut waiting, none) = (Waiting::default(), Beside::default());
-        let known = Beside { file_id: Some(u64::MAX), ..none };
+        let known = Beside { file_id: Some(u64::MAX), truncated: true };
         assert_eq!(waiting.due_ns(), None);
         assert!(!waiting.note(("a", none), b"{}".to_vec(), 0));
         let delay_ns = LOG_FACTS_DELAY_MS * NS_PER_MS;
@@ -121,8 +136,7 @@ mod tests {
         assert!(!waiting.are_due(delay_ns - 1, true) && waiting.are_due(delay_ns, true));
         let latest_ns = LOG_FACTS_LATEST_MS * NS_PER_MS;
         assert!(!waiting.are_due(latest_ns - 1, false) && waiting.are_due(latest_ns, false));
-        assert!(waiting.cut_up("a", Some(4096)) && !waiting.cut_up("b", Some(4096)));
-        let line = br#"{"exit_code":1,"file_id":18446744073709551615,"segment_bytes":4096}"#;
+        let line = br#"{"exit_code":1,"file_id":18446744073709551615,"log_truncated":true}"#;
         let line = &line[..];
         assert!(waiting.write(|log, written| assert_eq!((log, written), ("a", line))));
         assert!(!waiting.write(|_, _| ()));

@@ -14,7 +14,6 @@
 //! | `log_bytes` | the bytes of a log by their places |
 //! | `range`, `range_record` | parts of a session's output, read from its log |
 //! | `guard` | the recorded sessions and their end |
-//! | `total` | when it is looked for old logs, and for too many |
 //! | `mod` | flags, and the loops that wait for the pipes |
 //!
 //! While there is nothing to do, each sleeps in one poll without a timeout. Each ends with 0 when
@@ -32,11 +31,10 @@ pub mod place;
 pub mod range;
 pub mod range_record;
 pub mod records;
-mod total;
 pub mod writer;
 
 use crate::limits::{
-    CLEAN_PAUSE_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS, NS_PER_MS,
+    CLEAN_EVERY_S, CLEAN_PAUSE_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS, NS_PER_MS,
 };
 use crate::pure::buffer::bound::Bounds;
 use crate::sys::clock;
@@ -59,6 +57,8 @@ const GUARD_PIPE: RawFd = 0;
 const EXIT_NONSENSE: i32 = 2;
 /// Longest value of --instance.
 const MAX_INSTANCE_BYTES: usize = 64;
+/// Between two looks for logs to be deleted.
+const CLEAN_EVERY_MS: u64 = 1_000 * CLEAN_EVERY_S.unsigned_abs();
 /// Bytes behind a record that are written at a time: PIPE_BUF.
 const BEHIND_PIECE_BYTES: usize = 4096;
 /// A pipe from execd is something else than that.
@@ -72,7 +72,7 @@ struct Flags {
     /// None: `--no-log`.
     log_dir: Option<Wanted>,
     keep_days: u64,
-    /// The log writer looks for old logs at its start.
+    /// The first look for logs to be deleted comes with the start, not an hour later.
     cleans: bool,
     bounds: Bounds,
     execd_pid: i32,
@@ -98,11 +98,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
         let (writer, told) = place::open(flags.log_dir.as_ref(), flags.bounds);
         let mut keeper = Keeper::new(WRITER_PIPES, writer);
         keeper.tell_place(told).and_then(|()| {
-            keeper.writer.keep(flags.keep_days);
-            if flags.cleans {
-                let due_ns = clock::now_ns() + CLEAN_PAUSE_MS * NS_PER_MS;
-                keeper.writer.begin_cleaning(flags.keep_days, due_ns);
-            }
+            let wait_ms = if flags.cleans { CLEAN_PAUSE_MS } else { CLEAN_EVERY_MS };
+            keeper.writer.keep(flags.keep_days, clock::now_ns() + wait_ms * NS_PER_MS);
             keeper.serve()
         })
     };
@@ -199,7 +196,7 @@ impl Keeper {
 
     /// Takes in what has come; false at the pipe's end.
     fn read_log(&mut self, buffer: &mut [u8]) -> Result<bool, Nonsense> {
-        let due_ns = self.writer.clean_due_ns().into_iter().chain(self.writer.facts_due_ns()).min();
+        let due_ns = self.writer.due_ns();
         let ready = poll::is_readable(self.log, due_ns);
         self.writer.clean();
         self.writer.write_facts(!ready);

@@ -4,7 +4,7 @@
 use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind};
 use super::index::Index;
-use super::log_bytes::Beside;
+use super::meta::Beside;
 use crate::limits::{
     FREE_SPACE_CHECK_BYTES, FREE_SPACE_CHECK_PARTS, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT,
 };
@@ -12,8 +12,12 @@ use crate::pure::buffer::bound::Kept;
 use crate::pure::buffer::log_index::Run;
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
-use crate::sys::io::{ENODATA, ENOENT};
+use crate::sys::io::{ENODATA, ENOENT, ENOSYS, EOPNOTSUPP};
 use crate::sys::log_files::{LogDir, LogFile};
+
+/// The last line of a log that cannot lose its beginning.
+const NO_HOLES_LINE: &str =
+    "\n[the log ends here: --log-keep-bytes is reached, and its file system makes no holes]\n";
 
 /// Whether a log's last write or open worked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,7 +65,10 @@ pub(super) struct Log {
 
 /// Why a log ends before its stream.
 enum Limit {
+    /// `--log-max-bytes`.
     Bytes(u64),
+    /// `--log-keep-bytes`, where the beginning of the log cannot be given back.
+    NoHoles,
     Space,
 }
 
@@ -97,7 +104,7 @@ impl Log {
             Ok(file) => {
                 self.state.failing = false;
                 self.state.named = true;
-                self.file_id = file.first().id();
+                self.file_id = file.file().id();
                 self.file = Some(file);
             }
             Err(errno) => self.fail(errno),
@@ -163,7 +170,7 @@ impl Log {
         };
         let room = usize::try_from(max_bytes.saturating_sub(self.logged)).unwrap_or(usize::MAX);
         let (within, beyond) = bytes.split_at(room.min(bytes.len()));
-        let (done, outcome) = file.append(dir, &self.name, within);
+        let (done, outcome) = file.append(within);
         if self.logged == 0 && done > 0 {
             // What was lost until now stood before all that is kept.
             self.state.from_output = self.state.from_output.max(self.missing);
@@ -171,6 +178,10 @@ impl Log {
         self.logged = self.logged.saturating_add(done as u64);
         self.index.note(Run::Of(source, done as u64));
         match outcome {
+            Err(EOPNOTSUPP | ENOSYS) => {
+                self.truncate(Limit::NoHoles, dir);
+                self.lose(source, bytes.len() - done);
+            }
             Err(errno) => {
                 self.fail(errno);
                 self.lose(source, bytes.len() - done);
@@ -186,35 +197,13 @@ impl Log {
 
     /// How many bytes may be written until its file system is nearly full; `None`: it is.
     fn space_left(&self) -> Option<u64> {
-        self.file.as_ref().map_or(Some(u64::MAX), BoundedFile::space_left)
-    }
-
-    /// The size of its segments, where it is a row of them.
-    pub(super) fn segment_bytes(&self) -> Option<u64> {
-        self.file.as_ref().and_then(BoundedFile::segment_bytes)
+        self.file.as_ref().map_or(Some(u64::MAX), |file| file.file().space_left())
     }
 
     /// What is added to its facts.
     pub(super) fn beside(&self) -> Beside {
-        Beside { segment_bytes: self.segment_bytes(), file_id: self.file_id }
-    }
-
-    /// Bytes of its file that are kept.
-    pub(super) fn kept_bytes(&self) -> u64 {
-        self.file.as_ref().map_or(0, |file| file.size().saturating_sub(file.from()))
-    }
-
-    /// The step by which it loses its oldest bytes.
-    pub(super) fn step(&self) -> u64 {
-        self.file.as_ref().map_or(0, BoundedFile::step)
-    }
-
-    /// Gives up the oldest bytes but for the last `keep`. Errors: fallocate(2), unlinkat(2).
-    pub(super) fn trim_to(&mut self, keep: u64, dir: Option<&LogDir>) -> Result<(), i32> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        let outcome = file.trim(dir, &self.name, Some(keep));
-        self.note_trimmed(dir);
-        outcome
+        let truncated = self.state.truncated && !self.state.space;
+        Beside { file_id: self.file_id, truncated }
     }
 
     /// Notes where the kept part of its file begins.
@@ -224,7 +213,7 @@ impl Log {
             self.state.from = file.from();
             let from_output = self.output_at(self.state.from, dir);
             self.state.from_output = self.state.from_output.max(from_output);
-            if let (Some(dir), None) = (dir, self.segment_bytes()) {
+            if let Some(dir) = dir {
                 self.index.give_back(dir, &self.name, self.state.from);
             }
         }
@@ -264,6 +253,7 @@ impl Log {
         self.tell_missing(dir);
         let line = match limit {
             Limit::Bytes(max) => format!("\n[the log ends here: --log-max-bytes is {max}]\n"),
+            Limit::NoHoles => NO_HOLES_LINE.to_owned(),
             Limit::Space => {
                 let gib = FREE_SPACE_MIN_BYTES >> 30;
                 let percent = FREE_SPACE_MIN_PERCENT;
@@ -302,7 +292,7 @@ impl Log {
         self.tell_missing(dir);
         self.write_index(dir);
         if let Some(file) = &self.file {
-            file.first().set_ended();
+            file.file().set_ended();
         }
     }
 
@@ -311,7 +301,7 @@ impl Log {
         if let Some(dir) = dir {
             self.index.before_note(dir, &self.name)?;
         }
-        let (done, outcome) = file.append(dir, &self.name, line.as_bytes());
+        let (done, outcome) = file.append_anyway(line.as_bytes());
         self.state.noted = self.state.noted.saturating_add(done as u64);
         self.index.note(Run::note(done as u64));
         outcome
@@ -331,12 +321,9 @@ impl Log {
     /// right any more. Whether it is gone.
     pub(super) fn notice_gone(&mut self, dir: Option<&LogDir>) -> bool {
         let Some(file) = &mut self.file else { return false };
-        let held = dir.filter(|dir| dir.holds(&self.name, file.first()));
-        if held.is_some_and(|dir| !file.is_cut(dir, &self.name)) {
+        let held = dir.filter(|dir| dir.holds(&self.name, file.file()));
+        if held.is_some() && !file.is_cut() {
             return false;
-        }
-        if let Some(dir) = dir {
-            file.delete_segments(dir, &self.name);
         }
         if held.is_none() || file.empty().is_err() {
             // What its index tells is that all of it is lost, whatever stands there.

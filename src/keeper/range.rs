@@ -35,12 +35,9 @@ impl Range {
 /// ENOENT where nothing is known.
 pub fn read(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
     let index = Blocks::on_disk(dir, name)?;
-    let ends = index.as_ref().map(|index| index.end().file).or(wanted.total);
-    let layout = match Layout::find(dir, name, ends) {
+    let layout = match Layout::find(dir, name) {
         Ok(layout) => layout,
-        Err(ENOENT) if wanted.total.is_some() => {
-            Layout { kept_from: u64::MAX, size: 0, segment_bytes: None }
-        }
+        Err(ENOENT) if wanted.total.is_some() => Layout { kept_from: u64::MAX, size: 0 },
         Err(errno) => return Err(errno),
     };
     let size = layout.size;
@@ -57,19 +54,15 @@ pub fn has_broken_index(dir: &LogDir, name: &str) -> bool {
     index.map_or(true, |index| index.is_some_and(|index| index.count() == 0))
 }
 
-/// How many bytes of a log are there, whose output has `total` bytes as far as that is known.
-/// Errors: openat(2), lseek(2), pread(2).
-pub fn bytes_there(dir: &LogDir, name: &str, total: Option<u64>) -> Result<u64, i32> {
-    // A log may be shorter than the output, where it ended at its limit or on a full disk.
-    let index = Blocks::on_disk(dir, name)?;
-    let ends = index.map(|index| index.end().file).or(total);
-    Ok(Layout::find(dir, name, ends)?.bytes_there(dir, name))
+/// How many bytes of a log are there. Errors: openat(2), lseek(2).
+pub fn bytes_there(dir: &LogDir, name: &str) -> Result<u64, i32> {
+    Layout::find(dir, name).map(Layout::bytes_there)
 }
 
 /// Reads a part of a log as it is, as [`read`] does of the output: lines of the log writer's own
 /// are in it.
 pub fn read_as_is(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
-    let layout = Layout::find(dir, name, wanted.total)?;
+    let layout = Layout::find(dir, name)?;
     let blocks = Blocks::plain(Source::Output, layout.size);
     let wanted = Wanted { only: None, total: None, ..wanted.clone() };
     Reader { dir, name, blocks, layout, ended: true }.read(&wanted)
@@ -136,7 +129,7 @@ impl Reader<'_> {
             to,
             bytes: Vec::new(),
             layout: self.layout,
-            log: LogBytes::new(self.dir, self.name, self.layout.segment_bytes),
+            log: LogBytes::new(self.dir, self.name),
         };
         if asked.from < to {
             let of = |marks: Marks| marks.of(asked.only);

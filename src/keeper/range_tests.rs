@@ -86,37 +86,6 @@ fn a_hole_at_the_beginning_is_a_gap_and_no_nuls() {
     assert_eq!(told(&inside), (90, 90, (7, 90), String::new()));
 }
 
-/// Where a file system has no holes, the log goes on in other files.
-#[test]
-fn a_log_in_segments_is_read_across_their_ends() {
-    let temp = tempfile::tempdir().unwrap();
-    let at = |name: &str| temp.path().join(name);
-    fs::write(at("b.meta"), r#"{"command":"\"segment_bytes\":7","segment_bytes":4}"#).unwrap();
-    for (name, text) in [("b.log", "0123"), ("b.log.2", "4567"), ("b.log.3", "89")] {
-        fs::write(at(name), text).unwrap();
-    }
-    let dir = LogDir::open(temp.path()).unwrap();
-    let all = Wanted { total: Some(10), ..wanted(0, u64::MAX, 100) };
-    let read = |asked: &Wanted| told(&read(&dir, "b.log", asked).unwrap());
-    assert_eq!(read(&all), (0, 10, (0, 0), "0123456789".to_owned()));
-    // Of a session that runs, or whose execd was killed, nothing else says how long it is.
-    let unknown = Wanted { total: None, ..all };
-    for name in ["b.log.x", "b.log.07", "b.log.1", "a.log.9"] {
-        fs::write(at(name), "no segment").unwrap();
-    }
-    assert_eq!(read(&unknown), (0, 10, (0, 0), "0123456789".to_owned()));
-    fs::write(at("b.log"), "").unwrap();
-    assert_eq!(read(&all), (4, 10, (0, 4), "456789".to_owned()));
-    assert_eq!(read(&unknown), (4, 10, (0, 4), "456789".to_owned()));
-    fs::remove_file(at("b.log.2")).unwrap();
-    assert_eq!(read(&all), (8, 10, (0, 8), "89".to_owned()));
-    assert_eq!(read(&unknown), (8, 10, (0, 8), "89".to_owned()));
-    fs::remove_file(at("b.log.3")).unwrap();
-    assert_eq!(read(&all), (10, 10, (0, 10), String::new()));
-    fs::write(at("b.log.3"), "89").unwrap();
-    assert_eq!(read(&Wanted { from: 9, ..all }).3, "9");
-}
-
 #[test]
 fn of_an_index_that_makes_no_sense_nothing_is_made_up() {
     let temp = tempfile::tempdir().unwrap();

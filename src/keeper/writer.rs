@@ -4,22 +4,20 @@
 //! Invariants: `logged + missing` is every byte handed over; `logged + noted` is the file's
 //! size; an ack reports each change of the state, and only changes.
 
-mod facts;
-mod ranges;
-
 use super::bounded::BoundedFile;
-use super::frames::{Ack, AckKind, Reopen};
+use super::frames::{Ack, AckKind, ReadRange, Reopen};
 use super::index::Index;
-use super::meta::Waiting;
+use super::log_bytes::Layout;
+use super::meta::{self, Waiting};
 use super::one_log::Log;
-use super::total::Looks;
+use super::range;
 use crate::limits::{LOG_PLACE_CHECK_MS, NS_PER_MS};
 use crate::pure::buffer::bound::{Bounds, Kept};
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
+use crate::sys::log_clean::HourlyCleaning;
 use crate::sys::log_files::{LogDir, ensure_private_dir};
-use crate::sys::log_total::Over;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -37,8 +35,8 @@ pub struct Writer {
     told: Vec<Ack>,
     /// The directory's path, where it was had at first.
     path: Option<PathBuf>,
-    /// The looks for old logs, and for too many.
-    looks: Looks,
+    /// The deletion of old logs and of too many; `None` where nothing is to be deleted.
+    cleaning: Option<HourlyCleaning>,
     /// Facts that are not written yet.
     facts: Waiting,
 }
@@ -49,47 +47,43 @@ impl Writer {
         let path = dir.as_ref().ok().map(|dir| dir.path().to_path_buf());
         let logs = BTreeMap::new();
         let (told, unindexed) = (Vec::new(), Vec::new());
-        let (looks, facts) = (Looks::new(bounds.total_bytes), Waiting::default());
-        Writer { dir, bounds, logs, unindexed, told, path, looks, facts }
+        let (cleaning, facts) = (None, Waiting::default());
+        Writer { dir, bounds, logs, unindexed, told, path, cleaning, facts }
     }
 
     fn dir(&self) -> Result<&LogDir, i32> {
         self.dir.as_ref().map_err(|errno| *errno)
     }
 
-    /// Takes `--log-keep-days`: what is to be kept for good is made so that others keep it too.
-    pub fn keep(&mut self, keep_days: u64) {
-        if let Ok(dir) = &mut self.dir
-            && keep_days == 0
-        {
-            dir.keep_for_good();
+    /// Takes `--log-keep-days`: what is to be kept for good is made so that others keep it too, and
+    /// from `clean_due_ns` on this writer deletes logs that are old or too much.
+    pub fn keep(&mut self, keep_days: u64, clean_due_ns: u64) {
+        if let Ok(dir) = &mut self.dir {
+            if keep_days == 0 {
+                dir.keep_for_good();
+            }
+            let total_bytes = self.bounds.total_bytes;
+            self.cleaning = Some(HourlyCleaning::new(keep_days, total_bytes, clean_due_ns));
         }
     }
 
-    /// An execd starts: looks for old logs, and for too many, from `due_ns` on.
-    pub fn begin_cleaning(&mut self, keep_days: u64, due_ns: u64) {
-        if self.dir.is_ok() {
-            self.looks.at_start(keep_days, due_ns);
-            self.clean();
-        }
+    /// When there is something to do although nothing comes: logs to delete or facts to write.
+    pub fn due_ns(&self) -> Option<u64> {
+        let cleaning = self.cleaning.as_ref().filter(|_| self.dir.is_ok());
+        cleaning.map(HourlyCleaning::due_ns).into_iter().chain(self.facts.due_ns()).min()
     }
 
-    /// When more names are to be looked at; `None` when there is nothing to do.
-    pub fn clean_due_ns(&self) -> Option<u64> {
-        self.looks.due_ns().filter(|_| self.dir.is_ok())
-    }
-
-    /// Looks at some more names, when they are due.
+    /// Looks for logs to delete, when that is due.
     pub fn clean(&mut self) {
-        if let Some(over) = self.dir.as_ref().ok().and_then(|dir| self.looks.step(dir)) {
-            self.shorten(over);
+        if let (Ok(dir), Some(cleaning)) = (&self.dir, &mut self.cleaning) {
+            cleaning.step(dir);
         }
     }
 
     /// Nothing more will come, all logs are closed, and nobody waits.
     pub fn end_cleaning(&mut self) {
-        if let Ok(dir) = &self.dir {
-            self.looks.end(dir);
+        if let (Ok(dir), Some(cleaning)) = (&self.dir, &mut self.cleaning) {
+            cleaning.end(dir);
         }
     }
 
@@ -148,15 +142,9 @@ impl Writer {
         let log = self.logs.get_mut(&session)?;
         let noted = log.index.is_noted();
         let max_bytes = self.bounds.max_bytes.unwrap_or(u64::MAX);
-        let whole = log.segment_bytes().is_none();
         log.data(source, bytes, max_bytes, self.dir.as_ref().ok());
-        let cut_up = whole && log.segment_bytes().is_some();
-        self.looks.wrote(bytes.len(), self.dir.as_ref().ok());
         if !noted {
             self.unindexed.push(session);
-        }
-        if cut_up {
-            self.tell_segments(session);
         }
         let log = self.logs.get_mut(&session)?;
         let kind = match log.state {
@@ -167,35 +155,6 @@ impl Writer {
             _ => AckKind::Recovered,
         };
         Some(log.ack(kind, session, 0))
-    }
-
-    /// Gives up the oldest bytes of a log but for the last `keep`, as far as whole blocks or
-    /// segments go. Errors: fallocate(2), unlinkat(2).
-    pub fn trim_to(&mut self, session: u64, keep: u64) -> Result<(), i32> {
-        let Some(log) = self.logs.get_mut(&session) else { return Ok(()) };
-        let outcome = log.trim_to(keep, self.dir.as_ref().ok());
-        if log.state.from != log.acked.from {
-            self.told.push(log.ack(AckKind::Trimmed, session, 0));
-        }
-        outcome
-    }
-
-    /// Takes so many bytes from the beginnings of the logs here, the largest first. Each keeps a
-    /// step of its own, or what the bound of all leaves each, where that is less.
-    fn shorten(&mut self, Over { mut bytes, least_bytes }: Over) {
-        let mut logs: Vec<(u64, u64)> =
-            self.logs.iter().map(|(session, log)| (log.kept_bytes(), *session)).collect();
-        logs.sort();
-        for (kept, session) in logs.into_iter().rev() {
-            if bytes == 0 {
-                return;
-            }
-            // What cannot be given up stays; it is tried again with the next look.
-            let least = self.logs.get(&session).map_or(0, Log::step).min(least_bytes);
-            let _ = self.trim_to(session, kept.saturating_sub(bytes).max(least));
-            let left = self.logs.get(&session).map_or(0, Log::kept_bytes);
-            bytes = bytes.saturating_sub(kept.saturating_sub(left));
-        }
     }
 
     /// How much of a log is kept.
@@ -218,6 +177,87 @@ impl Writer {
         for session in std::mem::take(&mut self.unindexed) {
             if let Some(log) = self.logs.get_mut(&session) {
                 log.write_index(self.dir.as_ref().ok());
+            }
+        }
+    }
+
+    /// Takes in what is known of a session by now. Of a log that could not be made nothing is
+    /// kept, but for one that was there.
+    pub fn facts(&mut self, session: u64, line: Vec<u8>) {
+        let is_kept = |log: &&Log| log.state.named || log.index.has_lost_its_log();
+        let Some(log) = self.logs.get(&session).filter(is_kept) else { return };
+        let full = self.facts.note((&log.name, log.beside()), line, clock::now_ns());
+        if full {
+            self.write_oldest_facts();
+        }
+    }
+
+    /// Writes the facts of one session that are due; `idle`: nothing else waits.
+    pub fn write_facts(&mut self, idle: bool) {
+        let due = || self.facts.are_due(clock::now_ns(), idle);
+        if self.facts.due_ns().is_some() && due() {
+            self.write_oldest_facts();
+        }
+    }
+
+    /// Writes the facts of all sessions.
+    pub fn write_all_facts(&mut self) {
+        while self.write_oldest_facts() {}
+    }
+
+    /// Facts that cannot be written are left out: the log is there without them.
+    fn write_oldest_facts(&mut self) -> bool {
+        let dir = self.dir.as_ref().ok();
+        self.facts.write(|log, line| {
+            let _ = dir.map(|dir| dir.write_meta(log, line));
+        })
+    }
+
+    /// Reads a part of a session's output, also where the session is gone: what is said of it, and
+    /// the bytes that stand behind that. What was handed over before is in it.
+    pub fn range(&mut self, asked: &ReadRange) -> (Ack, Vec<u8>) {
+        self.look_at_log(&asked.name);
+        if !self.logs.values().any(|log| log.name == asked.name) {
+            // By what the file of a log that was closed is known is told by its facts.
+            let dir = self.dir.as_ref().ok();
+            self.facts.write_of(&asked.name, |log, line| {
+                let _ = dir.map(|dir| dir.write_meta(log, line));
+            });
+        }
+        let log = self.logs.values().find(|log| log.name == asked.name);
+        let read = self.dir().and_then(|dir| match log {
+            Some(log) => {
+                let layout = Layout {
+                    kept_from: log.state.from,
+                    size: log.logged.saturating_add(log.state.noted),
+                };
+                range::read_live(dir, &log.name, &asked.wanted, (&log.index, layout))
+            }
+            None => match meta::check(dir, &asked.name) {
+                Ok(()) | Err(ENOENT) => range::read(dir, &asked.name, &asked.wanted),
+                Err(errno) => Err(-errno),
+            },
+        });
+        let errno = read.as_ref().err().copied().unwrap_or(0);
+        let bytes = read.map_or_else(|_| Vec::new(), |found| found.encode());
+        let ack = Ack {
+            token: asked.token,
+            missing: bytes.len() as u64,
+            errno,
+            failing: errno != 0,
+            ..Ack::of(AckKind::Range)
+        };
+        (ack, bytes)
+    }
+
+    /// A log that was deleted, or in whose place there is another file, is not read on.
+    fn look_at_log(&mut self, name: &str) {
+        self.look_at_dir();
+        let found = self.logs.iter_mut().find(|(_, log)| log.name == name);
+        if let Some((&session, log)) = found {
+            log.looked_ns = clock::now_ns();
+            if log.notice_gone(self.dir.as_ref().ok()) {
+                self.told.push(log.ack(AckKind::Trouble, session, 0));
             }
         }
     }

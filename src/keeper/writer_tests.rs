@@ -358,12 +358,6 @@ fn what_a_log_loses_to_its_bound_is_told_once_a_step_and_to_the_next_writer() {
     // Or finds out, where the one before could not say so.
     let ack = bounded(temp.path()).reopen(1, &reopen("a", total, 0));
     assert_eq!((ack.from, ack.from_output, ack.missing), (synced.from, synced.from_output, 0));
-    // Room is wanted for others.
-    next.trim_to(1, 64 << 10).unwrap();
-    let [ack] = next.take_told()[..] else { panic!("one word of it") };
-    assert_eq!((ack.kind, ack.from), (AckKind::Trimmed, total - (64 << 10)));
-    next.trim_to(1, 64 << 10).unwrap();
-    assert_eq!(next.take_told(), []);
 }
 
 /// rule: unified-exec.md, Logs: A log that somebody has made shorter begins anew
@@ -421,7 +415,6 @@ fn the_index_of_a_bounded_log_takes_no_more_for_what_is_gone() {
     assert!(from > 0 && size - from <= (1 << 20) + (64 << 10), "{from} of {size}");
 }
 
-/// A segmented log that was read right after its close once had its first file alone.
 #[test]
 fn the_facts_of_a_closed_log_are_written_before_it_is_read() {
     let temp = tempfile::tempdir().unwrap();

@@ -20,35 +20,26 @@ pub const LOG_BLOCK_BYTES: u64 = 4096;
 pub const LOG_TOTAL_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 /// All logs of a directory take at most this part of its file system.
 pub const LOG_TOTAL_PERCENT: u64 = 10;
-/// A log writer adds up what all logs take after it has written this much, ...
-pub const TOTAL_STEP_BYTES: u64 = 64 * 1024 * 1024;
-/// ... or this part of the bound, where that is less.
-pub const TOTAL_STEPS: u64 = 64;
-/// Below the bound so many such steps are left free, for that many writers at a time.
-pub const TOTAL_ROOM_STEPS: u64 = 4;
-/// From this part of that on, what a log writer has written unseen is told to those that come.
-pub const TOTAL_NOTED_STEPS: u64 = 16;
-/// An execd that starts adds up what all logs take where nobody has done so for this long.
-pub const TOTAL_EVERY_S: i64 = 60;
-/// A log is not deleted for the bound of all within this time after its end.
-pub const TOTAL_SPARED_S: i64 = 60;
-/// Logs that may be deleted, remembered at a time while the oldest are looked for: 250 KiB.
-pub const TOTAL_OLDEST_LOGS: usize = 2048;
-/// Logs deleted at a time for the bound of all: some milliseconds where they are large.
-pub const TOTAL_DELETED_AT_ONCE: usize = 8;
-/// The pause between two turns of a log writer that adds up what all logs take while it writes, or
-/// that deletes some.
-pub const TOTAL_PAUSE_MS: u64 = 5;
-/// When a log writer looks again whether another execd has added up.
-pub const TOTAL_RETRY_MS: u64 = 1_000;
-/// How long a log writer whose execd has ended goes on where there is too much.
-pub const TOTAL_LINGER_MS: u64 = 2_000;
-/// A directory of fewer names than this gets no stamp of what its logs take.
-pub const TOTAL_STAMP_NAMES: usize = 64;
-/// A turn of a look through a directory's names ends after this time, for the disk may be slow.
-pub const CLEAN_TURN_MS: u64 = 5;
+/// A log directory is cleaned at most once in this time.
+pub const CLEAN_EVERY_S: i64 = 60 * 60;
+/// Where all files take too much, this part of what they may take is made free.
+pub const CLEAN_FREED_PARTS: u64 = 8;
+/// A log is not deleted for what all take within this time after its end.
+pub const CLEAN_SPARED_S: i64 = 60;
+/// Logs that one look deletes at most for what all take: the ends and names of so many are
+/// remembered, in 10 MiB.
+pub const CLEAN_LOGS_MAX: usize = 100_000;
+/// Names that a log writer looks at at a time.
+pub const CLEAN_NAMES: usize = 256;
 /// Names looked at between two looks at the clock.
 pub const CLEAN_NAMES_UNTIMED: usize = 16;
+/// A step of a look ends after this time, for the disk may be slow.
+pub const CLEAN_TURN_MS: u64 = 5;
+/// The pause between two steps, and before the first one: beside 100,000 logs and their facts less
+/// than 1 % of a core for 80 s.
+pub const CLEAN_PAUSE_MS: u64 = 100;
+/// How long a log writer whose execd has ended goes on with a look.
+pub const CLEAN_LINGER_MS: u64 = 2_000;
 
 /// Bytes of a block of the index: what a page looks at first, and what is written again and again
 /// while it grows.

@@ -13,6 +13,10 @@ pub const EEXIST: i32 = libc::EEXIST;
 pub const EIO: i32 = libc::EIO;
 /// Bytes that should be there are not.
 pub const ENODATA: i32 = libc::ENODATA;
+/// The file system makes no holes.
+pub const EOPNOTSUPP: i32 = libc::EOPNOTSUPP;
+/// The kernel makes no holes.
+pub const ENOSYS: i32 = libc::ENOSYS;
 /// A symbolic link stands there.
 pub const ELOOP: i32 = libc::ELOOP;
 /// A directory stands there.

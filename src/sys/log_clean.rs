@@ -1,140 +1,290 @@
-//! Deleting old logs: at most once an hour a directory, some names at a time with pauses between,
-//! one fstatat(2) a name. Only a log that is old by its times is opened, to see whether an execd
-//! holds it. A log with the sticky bit is kept for good ([`LogDir::keep_for_good`]).
+//! Deleting logs: those of sessions that ended too long ago, and where all files together take too
+//! much, those that ended first (docs/logs.md, Bounds and Cleaning). A log that an execd uses is
+//! locked and stays, and one with the sticky bit is kept for good ([`LogDir::keep_for_good`]).
+//! A log writer cleans once an hour at most, a few names at a time; a person cleans at once.
 
+use super::clock;
+use super::io::ENOENT;
 use super::log_files::LogDir;
-use super::log_walk::{self, Deleted, Names, Part, delete, exists, log_name, part_of};
-use super::{clock, log_stamp};
-use crate::limits::{CLEAN_PAUSE_MS, NS_PER_MS, NS_PER_S};
-use crate::pure::time::clean_stamp::{Stamp, begins_at};
-use std::ffi::CStr;
+use super::log_walk::{
+    Deleted, Found, Names, Part, delete, exists, log_name, look_at, part_of, seconds_ago_ns,
+};
+use crate::limits::{
+    CLEAN_EVERY_S, CLEAN_FREED_PARTS, CLEAN_LINGER_MS, CLEAN_LOGS_MAX, CLEAN_NAMES,
+    CLEAN_NAMES_UNTIMED, CLEAN_PAUSE_MS, CLEAN_SPARED_S, CLEAN_TURN_MS, LOG_TOTAL_PERCENT,
+    NS_PER_MS, NS_PER_S,
+};
+use std::collections::BinaryHeap;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, UNIX_EPOCH};
 
-/// The stamp's name in the log directory: no log has it.
+/// The file whose last change says when the directory was last cleaned: no log has its name.
 const STAMP: &str = ".execd-cleaned";
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
-/// A look for old logs under way.
-#[derive(Debug)]
-pub struct Cleaner {
-    names: Names,
-    keep_days: u64,
-    /// Logs last written before this are old, in nanoseconds of the wall clock.
-    oldest_ns: i64,
-    /// Locked for as long as this execd looks.
-    stamp: Option<File>,
-    /// When the next names are due.
-    due_ns: u64,
-    /// Segments were left because their log was there.
-    passed_segments: bool,
-    /// Logs were deleted.
-    deleted: bool,
-    finished: bool,
+/// Which logs are deleted.
+#[derive(Clone, Copy, Debug)]
+pub struct CleanLimits {
+    /// Logs of sessions that ended before this are too old, in nanoseconds of the wall clock.
+    before_ns: i64,
+    /// What all files may take together; `None`: any number of bytes.
+    total_bytes: Option<u64>,
+    /// Logs for good are deleted like all others.
+    for_good_too: bool,
 }
 
-impl Cleaner {
-    /// Begins to look for logs last written more than `keep_days` days ago; goes on where an
-    /// earlier look was broken off. `None`: nothing is to be done now, or another execd does it.
-    pub fn begin(dir: &LogDir, keep_days: u64) -> Option<Self> {
-        if keep_days == 0 {
-            return None;
-        }
-        let now_s = clock::wall_ms().div_euclid(1_000);
-        let keep_s = i64::try_from(keep_days.saturating_mul(SECONDS_PER_DAY)).ok()?;
-        let oldest_ns = now_s.checked_sub(keep_s)?.saturating_mul(NS_PER_S.cast_signed());
-        let (stamp, last) = match log_stamp::open(dir, STAMP)? {
-            Some((file, text)) => {
-                let age_s = now_s.saturating_sub(file.metadata().ok()?.mtime());
-                (Some(file), Stamp::parse(&text).map(|stamp| (stamp, age_s)))
-            }
-            None => (None, None),
-        };
-        let place = begins_at(last, keep_days)?;
-        let mut names = Names::open(dir).ok()?;
-        if place != 0 {
-            names.seek(place);
-        }
-        let (passed_segments, deleted, finished) = (false, false, false);
-        let due_ns = 0;
-        let cleaner =
-            Self { names, keep_days, oldest_ns, stamp, due_ns, passed_segments, deleted, finished };
-        cleaner.write_stamp(Some(place).filter(|place| *place != 0));
-        Some(cleaner)
+impl CleanLimits {
+    /// All logs.
+    pub const ALL: Self = Self { before_ns: i64::MAX, total_bytes: None, for_good_too: true };
+
+    /// Logs of sessions that ended longer ago than this.
+    pub fn older_than_s(seconds: u64) -> Self {
+        let before_ns = seconds_ago_ns(i64::try_from(seconds).unwrap_or(i64::MAX));
+        Self { before_ns, total_bytes: None, for_good_too: false }
     }
 
-    /// When the next names are due, on the monotonic clock.
-    pub fn due_ns(&self) -> u64 {
-        self.due_ns
+    /// What the flags of an execd say; 0 days: age deletes no log.
+    fn of_flags(keep_days: u64, total_bytes: Option<u64>) -> Self {
+        let by_age = Self::older_than_s(keep_days.saturating_mul(SECONDS_PER_DAY));
+        let before_ns = if keep_days == 0 { i64::MIN } else { by_age.before_ns };
+        Self { before_ns, total_bytes, ..by_age }
+    }
+}
+
+/// What became of the logs of a directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Logs that were deleted.
+    pub logs: u64,
+    /// What they and what belonged to them took on the disk.
+    pub bytes: u64,
+    /// Logs that are left because an execd uses them.
+    pub used: u64,
+    /// Logs that are left because they are for good.
+    pub kept: u64,
+    /// Logs that could not be deleted.
+    pub failed: u64,
+}
+
+/// Cleans a directory by these limits. Errors: opendir(3).
+pub fn clean_logs(dir: &LogDir, limits: CleanLimits) -> Result<Cleaned, i32> {
+    let mut cleaning = Cleaning::begin(dir, limits)?;
+    while cleaning.step(dir, u64::MAX) {}
+    Ok(cleaning.cleaned)
+}
+
+/// The bound in bytes that `total_bytes` means: no more than a part of the file system.
+fn bound_bytes(dir: &LogDir, total_bytes: u64) -> u64 {
+    let part = u128::from(LOG_TOTAL_PERCENT) * u128::from(dir.disk_bytes()) / 100;
+    match u64::try_from(part) {
+        // A file system that has no size, or does not say.
+        Ok(0) | Err(_) => total_bytes,
+        Ok(part) => part.min(total_bytes),
+    }
+}
+
+/// A directory that is being cleaned.
+#[derive(Debug)]
+struct Cleaning {
+    limits: CleanLimits,
+    /// The names that were not looked at yet; `None`: all were.
+    names: Option<Names>,
+    /// What the files take that were looked at and are left.
+    sum_bytes: u64,
+    /// The end and the name of logs that may go for the sum: those that ended first.
+    ended: BinaryHeap<(i64, CString)>,
+    /// Those that do go, the one that ended first at the end.
+    going: Vec<(i64, CString)>,
+    cleaned: Cleaned,
+}
+
+impl Cleaning {
+    fn begin(dir: &LogDir, limits: CleanLimits) -> Result<Self, i32> {
+        let total_bytes = limits.total_bytes.map(|bytes| bound_bytes(dir, bytes));
+        Ok(Self {
+            limits: CleanLimits { total_bytes, ..limits },
+            names: Some(Names::open(dir)?),
+            sum_bytes: 0,
+            ended: BinaryHeap::new(),
+            going: Vec::new(),
+            cleaned: Cleaned::default(),
+        })
     }
 
-    /// Looks at some names, when they are due. False when all have been looked at.
-    pub fn step(&mut self, dir: &LogDir) -> bool {
-        let now_ns = clock::now_ns();
-        if now_ns < self.due_ns {
-            return true;
-        }
-        self.names.begin_turn(now_ns);
-        while self.names.may_go_on() {
-            let Some(name) = self.names.next() else {
-                // What is left of logs that were deleted behind it.
-                if !(self.deleted && self.passed_segments) {
-                    self.finished = true;
+    /// Looks at some names or deletes some logs, until it is late. False when nothing is left to
+    /// do.
+    fn step(&mut self, dir: &LogDir, until_ns: u64) -> bool {
+        for count in 1..=CLEAN_NAMES {
+            let Some(names) = &mut self.names else {
+                if !self.delete_next(dir) {
                     return false;
                 }
-                (self.deleted, self.passed_segments) = (false, false);
-                self.names.seek(0);
+                if clock::now_ns() >= until_ns {
+                    break;
+                }
                 continue;
             };
-            let name = name.to_owned();
-            let Some((part, stem)) = part_of(name.to_bytes()) else { continue };
-            if !self.is_old(dir, &name) {
-                continue;
+            match names.next().map(ToOwned::to_owned) {
+                Some(name) => self.look(dir, &name),
+                None => self.add_up(),
             }
-            // What belongs to a log goes with it, however long it was not written itself.
-            if part != Part::Log && exists(dir, &log_name(stem)) {
-                self.passed_segments |= part == Part::Segment;
-                continue;
+            if count % CLEAN_NAMES_UNTIMED == 0 && clock::now_ns() >= until_ns {
+                break;
             }
-            if !self.has_stamp(dir) {
-                return false;
-            }
-            self.deleted |= matches!(delete(dir, &name, self.oldest_ns), Deleted::Freed(_));
         }
-        if !self.has_stamp(dir) {
-            return false;
-        }
-        self.due_ns = clock::now_ns() + CLEAN_PAUSE_MS * NS_PER_MS;
         true
     }
 
-    /// Makes the stamp, where there is none: a few names of which none is old need none. False
-    /// where another execd was faster.
-    fn has_stamp(&mut self, dir: &LogDir) -> bool {
-        if self.stamp.is_none() {
-            self.stamp = log_stamp::make(dir, STAMP);
-            self.finished = self.stamp.is_none();
-            self.write_stamp(None);
+    /// Takes in a file, and deletes it where it is too old.
+    fn look(&mut self, dir: &LogDir, name: &CStr) {
+        let Some((part, stem)) = part_of(name.to_bytes()) else { return };
+        let Some(found) = look_at(dir, name) else { return };
+        self.sum_bytes = self.sum_bytes.saturating_add(found.bytes);
+        let is_old = found.at_ns < self.limits.before_ns;
+        match part {
+            Part::Log if found.kept && !self.limits.for_good_too => {
+                self.cleaned.kept += u64::from(is_old)
+            }
+            Part::Log if is_old => self.delete(dir, name),
+            Part::Log => self.remember(name, found),
+            // Both go with their log, and at their own age where that is gone.
+            Part::Index | Part::Meta if is_old && !exists(dir, &log_name(stem)) => {
+                self.delete(dir, name);
+            }
+            Part::Index | Part::Meta => {}
         }
-        self.stamp.is_some()
     }
 
-    fn write_stamp(&self, place: Option<i64>) {
-        if let Some(file) = &self.stamp {
-            log_stamp::write(file, &Stamp { keep_days: self.keep_days, place }.text());
+    fn remember(&mut self, name: &CStr, found: Found) {
+        if self.limits.total_bytes.is_some() && found.at_ns < seconds_ago_ns(CLEAN_SPARED_S) {
+            self.ended.push((found.at_ns, name.to_owned()));
+            if self.ended.len() > CLEAN_LOGS_MAX {
+                // The one that ended last.
+                self.ended.pop();
+            }
         }
     }
 
-    fn is_old(&self, dir: &LogDir, name: &CStr) -> bool {
-        log_walk::look_at(dir, name).is_some_and(|one| !one.kept && one.at_ns < self.oldest_ns)
+    /// All names were looked at: decides what goes for the sum.
+    fn add_up(&mut self) {
+        self.names = None;
+        let ended = std::mem::take(&mut self.ended);
+        let Some(total_bytes) = self.limits.total_bytes.filter(|total| self.sum_bytes > *total)
+        else {
+            return;
+        };
+        self.limits.total_bytes = Some(total_bytes - total_bytes / CLEAN_FREED_PARTS);
+        self.going = ended.into_sorted_vec();
+        self.going.reverse();
+    }
+
+    /// Deletes the log that ended first of those that go; false when enough has gone.
+    fn delete_next(&mut self, dir: &LogDir) -> bool {
+        let enough = self.limits.total_bytes.is_none_or(|goal_bytes| self.sum_bytes <= goal_bytes);
+        let Some((at_ns, name)) = self.going.pop().filter(|_| !enough) else { return false };
+        self.limits.before_ns = at_ns.saturating_add(1);
+        self.delete(dir, &name);
+        true
+    }
+
+    fn delete(&mut self, dir: &LogDir, name: &CStr) {
+        let is_log = u64::from(matches!(part_of(name.to_bytes()), Some((Part::Log, _))));
+        match delete(dir, name, self.limits.before_ns) {
+            Deleted::Freed(bytes) => {
+                self.cleaned.logs += is_log;
+                self.cleaned.bytes += bytes;
+                self.sum_bytes = self.sum_bytes.saturating_sub(bytes);
+            }
+            Deleted::Used => self.cleaned.used += is_log,
+            Deleted::Left => self.cleaned.failed += is_log,
+            Deleted::Gone => {}
+        }
     }
 }
 
-impl Drop for Cleaner {
-    fn drop(&mut self) {
-        let place = (!self.finished).then(|| self.names.place());
-        self.write_stamp(place);
+/// The cleaning that a log writer does: once after its start, and then once an hour, where no other
+/// execd has done it meanwhile.
+#[derive(Debug)]
+pub struct HourlyCleaning {
+    keep_days: u64,
+    total_bytes: Option<u64>,
+    /// When there is something to do, on the monotonic clock.
+    due_ns: u64,
+    /// Nothing was looked at yet.
+    is_new: bool,
+    /// What is under way, and the stamp that is locked meanwhile.
+    under_way: Option<(Cleaning, File)>,
+}
+
+impl HourlyCleaning {
+    /// What the flags of an execd say, from `due_ns` on; 0 days: age deletes no log.
+    pub fn new(keep_days: u64, total_bytes: Option<u64>, due_ns: u64) -> Self {
+        Self { keep_days, total_bytes, due_ns, is_new: true, under_way: None }
     }
+
+    /// When there is something to do, on the monotonic clock.
+    pub const fn due_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    /// Does some of what is due.
+    pub fn step(&mut self, dir: &LogDir) {
+        let now_ns = clock::now_ns();
+        if now_ns < self.due_ns {
+            return;
+        }
+        self.is_new = false;
+        if self.under_way.is_none() {
+            let limits = CleanLimits::of_flags(self.keep_days, self.total_bytes);
+            self.under_way =
+                lock_stamp(dir).and_then(|stamp| Some((Cleaning::begin(dir, limits).ok()?, stamp)));
+        }
+        let until_ns = now_ns + CLEAN_TURN_MS * NS_PER_MS;
+        let goes_on =
+            self.under_way.as_mut().is_some_and(|(cleaning, _)| cleaning.step(dir, until_ns));
+        if !goes_on {
+            self.under_way = None;
+        }
+        let pause_ns = if goes_on {
+            CLEAN_PAUSE_MS * NS_PER_MS
+        } else {
+            CLEAN_EVERY_S.unsigned_abs() * NS_PER_S
+        };
+        self.due_ns = clock::now_ns() + pause_ns;
+    }
+
+    /// The execd has ended and nobody waits any more: does what its start had to do, or ends what is
+    /// under way, but for a directory that would take too long.
+    pub fn end(&mut self, dir: &LogDir) {
+        let until_ns = clock::now_ns() + CLEAN_LINGER_MS * NS_PER_MS;
+        while (self.is_new || self.under_way.is_some()) && clock::now_ns() < until_ns {
+            self.due_ns = 0;
+            self.step(dir);
+        }
+    }
+}
+
+/// Takes the stamp of a directory that nobody has cleaned for an hour; `None`: somebody has, or
+/// does it just now.
+fn lock_stamp(dir: &LogDir) -> Option<File> {
+    let stamp = match dir.open_ours(STAMP, libc::O_RDWR) {
+        Ok(stamp) => {
+            let age_s = clock::wall_ms().div_euclid(1_000) - stamp.metadata().ok()?.mtime();
+            // A stamp of the future is a clock that was set.
+            if (0..CLEAN_EVERY_S).contains(&age_s) {
+                return None;
+            }
+            stamp
+        }
+        Err(ENOENT) => dir.open_at(STAMP, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR).ok()?,
+        Err(_) => return None,
+    };
+    stamp.try_lock().ok()?;
+    let now = Duration::from_millis(u64::try_from(clock::wall_ms()).ok()?);
+    stamp.set_modified(UNIX_EPOCH + now).ok()?;
+    Some(stamp)
 }
 
 #[cfg(test)]

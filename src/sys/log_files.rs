@@ -1,6 +1,7 @@
 //! The log directory and the files in it: private, never through a symlink, nothing touched
 //! that is not ours.
 
+use super::beside_files::{first_data, punch};
 use super::host;
 use super::io::{EISDIR, ELOOP, ENOENT, ESPIPE, ESTALE, errno_of, owned};
 use crate::limits::{FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
@@ -206,9 +207,24 @@ impl LogDir {
         (done == 0).then_some(found)
     }
 
+    /// How large its file system is; 0 where it does not say.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        let found = file_system(&self.dir);
+        found.map_or(0, |found| found.f_blocks.saturating_mul(found.f_frsize))
+    }
+
     pub(super) fn raw_fd(&self) -> RawFd {
         self.dir.as_raw_fd()
     }
+}
+
+/// What is known of the file system that a file lies on.
+fn file_system(file: &File) -> Option<libc::statvfs> {
+    // SAFETY: statvfs is plain numbers, for which zeros are valid.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: fstatvfs writes one statvfs, which lives through the call.
+    let done = unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut found) } == 0;
+    done.then_some(found)
 }
 
 /// Made of a file's number and of the time when it was made, where the file system tells that: a
@@ -296,6 +312,23 @@ impl LogFile {
         file_id(&self.0)
     }
 
+    /// Gives the blocks of `from..to` back to the disk. The file's size and all its other bytes
+    /// stay. Errors: fallocate(2).
+    pub fn punch(&self, from: u64, to: u64) -> Result<(), i32> {
+        punch(&self.0, from, to)
+    }
+
+    /// Where its first byte is that is in no hole, as far as the file system says; 0 where not.
+    pub fn first_data(&self) -> u64 {
+        // Appending needs no place.
+        first_data(&self.0).unwrap_or(0)
+    }
+
+    /// Makes it empty. Errors: ftruncate(2).
+    pub fn clear(&self) -> Result<(), i32> {
+        self.0.set_len(0).map_err(errno_of)
+    }
+
     /// Its size in bytes. Errors: fstat(2).
     pub fn size(&self) -> Result<u64, i32> {
         self.0.metadata().map(|found| found.len()).map_err(errno_of)
@@ -305,13 +338,9 @@ impl LogFile {
     /// `FREE_SPACE_MIN_BYTES` and below `FREE_SPACE_MIN_PERCENT`; `None`: it is. `u64::MAX` when
     /// the file system does not say.
     pub fn space_left(&self) -> Option<u64> {
-        // SAFETY: statvfs is plain numbers, for which zeros are valid.
-        let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
-        // SAFETY: fstatvfs writes one statvfs, which lives through the call.
-        if unsafe { libc::fstatvfs(self.0.as_raw_fd(), &raw mut found) } != 0 || found.f_blocks == 0
-        {
+        let Some(found) = file_system(&self.0).filter(|found| found.f_blocks > 0) else {
             return Some(u64::MAX);
-        }
+        };
         let wide = u128::from;
         let free = wide(found.f_bavail) * wide(found.f_frsize);
         let all = wide(found.f_blocks) * wide(found.f_frsize);

@@ -1,11 +1,11 @@
-//! Going through a log directory: its names, some at a time; which of them are parts of logs; and
-//! the deletion of a log that nobody uses, with what belongs to it.
+//! Going through a log directory: its names and which of them are parts of logs, the newest logs
+//! (logs.md, Reading by people), and the deletion of a log that nobody uses, with what belongs to it.
 
-use super::index_files::INDEX_SUFFIX;
+use super::beside_files::INDEX_SUFFIX;
 use super::io::{errno, owned};
-use super::log_files::{LogDir, LogFile, is_log_stem};
+use super::log_files::{LogDir, LogFile, is_log_name, is_log_stem};
 use super::{clock, host};
-use crate::limits::{CLEAN_NAMES, CLEAN_NAMES_UNTIMED, CLEAN_TURN_MS, NS_PER_MS, NS_PER_S};
+use crate::limits::{NS_PER_MS, NS_PER_S};
 use std::ffi::{CStr, CString};
 use std::fs::TryLockError;
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -23,20 +23,17 @@ const STAT_BLOCK_BYTES: u64 = 512;
 /// What a file is to its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The log itself, or its first segment.
+    /// The log itself.
     Log,
     /// Which of its bytes are of which stream.
     Index,
     /// The facts about it.
     Meta,
-    /// A later segment.
-    Segment,
 }
 
 /// Which part a file of this name is, and the stem of its log's name (`execd-3-ab12cd34`); `None`
 /// for what has nothing to do with logs of execd.
 pub fn part_of(name: &[u8]) -> Option<(Part, &[u8])> {
-    // Every name that is looked at comes here; most are of one of the first kinds.
     let ends = |suffix: &str| name.strip_suffix(suffix.as_bytes());
     let is_stem = |(_, stem): &(Part, &[u8])| is_log_stem(stem);
     if let Some(stem) = ends(LOG_SUFFIX) {
@@ -45,14 +42,8 @@ pub fn part_of(name: &[u8]) -> Option<(Part, &[u8])> {
     if let Some(stem) = ends(META_SUFFIX) {
         return Some((Part::Meta, stem)).filter(is_stem);
     }
-    if let Some(stem) = ends(INDEX_SUFFIX).and_then(|log| log.strip_suffix(LOG_SUFFIX.as_bytes())) {
-        return Some((Part::Index, stem)).filter(is_stem);
-    }
-    let dot = name.iter().rposition(|byte| *byte == b'.')?;
-    let (log, number) = (&name[..dot], &name[dot + 1..]);
-    let is_number = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
-    let stem = log.strip_suffix(LOG_SUFFIX.as_bytes()).filter(|_| is_number)?;
-    Some((Part::Segment, stem)).filter(is_stem)
+    let stem = ends(INDEX_SUFFIX)?.strip_suffix(LOG_SUFFIX.as_bytes())?;
+    Some((Part::Index, stem)).filter(is_stem)
 }
 
 /// The name of a log of this stem.
@@ -117,7 +108,7 @@ pub enum Deleted {
 }
 
 /// Deletes a log, or what is left of one that is gone, where it was written before this time and
-/// nobody uses it. What belongs to a log goes with it, but for its later segments.
+/// nobody uses it. What belongs to a log goes with it.
 pub(super) fn delete(dir: &LogDir, name: &CStr, before_ns: i64) -> Deleted {
     let file = match dir.open_ours(name.to_bytes(), libc::O_RDONLY) {
         Ok(file) => file,
@@ -152,25 +143,6 @@ pub(super) fn delete(dir: &LogDir, name: &CStr, before_ns: i64) -> Deleted {
     Deleted::Freed(freed)
 }
 
-/// Deletes a later segment of a log that nobody uses, or of one that is gone.
-pub(super) fn delete_segment(dir: &LogDir, name: &CStr, stem: &[u8], before_ns: i64) -> Deleted {
-    let log = log_name(stem);
-    let Ok(file) = dir.open_ours(log.to_bytes(), libc::O_RDONLY) else {
-        return if exists(dir, &log) { Deleted::Left } else { delete(dir, name, before_ns) };
-    };
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Deleted::Used,
-        Err(TryLockError::Error(_)) => return Deleted::Left,
-    }
-    let old = file.metadata().is_ok_and(|one| wall_ns(one.mtime(), one.mtime_nsec()) < before_ns);
-    let found = look_at(dir, name).filter(|_| old);
-    match found {
-        Some(found) if unlink(dir, name) => Deleted::Freed(found.bytes),
-        _ => Deleted::Left,
-    }
-}
-
 /// Whether there is something of this name.
 pub(super) fn exists(dir: &LogDir, name: &CStr) -> bool {
     dir.stat_at(name).is_some()
@@ -192,13 +164,10 @@ impl LogFile {
     }
 }
 
-/// The names in a directory, from a place that is kept.
+/// The names in a directory, one at a time.
 #[derive(Debug)]
 pub(super) struct Names {
     stream: NonNull<libc::DIR>,
-    /// How many of them this turn has had.
-    of_turn: usize,
-    turn_ends_ns: u64,
 }
 
 impl Names {
@@ -209,36 +178,7 @@ impl Names {
         let raw = fd.into_raw_fd();
         // SAFETY: the descriptor is open and nobody else's; the stream owns it from here on.
         let stream = NonNull::new(unsafe { libc::fdopendir(raw) }).ok_or_else(errno)?;
-        Ok(Self { stream, of_turn: 0, turn_ends_ns: 0 })
-    }
-
-    /// Goes to a place; 0 is the front.
-    pub(super) fn seek(&mut self, place: i64) {
-        if place == 0 {
-            // SAFETY: the stream is open.
-            return unsafe { libc::rewinddir(self.stream.as_ptr()) };
-        }
-        // SAFETY: the stream is open. A place that has become meaningless gives other names.
-        unsafe { libc::seekdir(self.stream.as_ptr(), place) };
-    }
-
-    pub(super) fn place(&self) -> i64 {
-        // SAFETY: the stream is open.
-        unsafe { libc::telldir(self.stream.as_ptr()) }
-    }
-
-    /// Begins a turn, which has an end by number and by time.
-    pub(super) fn begin_turn(&mut self, now_ns: u64) {
-        self.of_turn = 0;
-        self.turn_ends_ns = now_ns + CLEAN_TURN_MS * NS_PER_MS;
-    }
-
-    /// Whether this turn may have another name.
-    pub(super) fn may_go_on(&mut self) -> bool {
-        let looks = self.of_turn % CLEAN_NAMES_UNTIMED == CLEAN_NAMES_UNTIMED - 1;
-        let late = looks && clock::now_ns() >= self.turn_ends_ns;
-        self.of_turn += 1;
-        self.of_turn <= CLEAN_NAMES && !late
+        Ok(Self { stream })
     }
 
     pub(super) fn next(&mut self) -> Option<&CStr> {
@@ -257,6 +197,45 @@ impl Drop for Names {
     }
 }
 
+/// A log in the directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    /// When it was written last, in milliseconds of the wall clock.
+    pub at_ms: i64,
+    /// Its file's name.
+    pub name: String,
+}
+
+/// The newest logs whose name begins with `head`, newest first, at most so many; and how many there
+/// are. Keeps twice as many in memory, however many there are. Errors: opendir(3).
+pub fn newest(dir: &LogDir, head: &str, most: usize) -> std::io::Result<(Vec<Listed>, usize)> {
+    let (mut found, mut count): (Vec<Listed>, usize) = (Vec::new(), 0);
+    for entry in std::fs::read_dir(dir.path())?.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !is_log_name(name.as_bytes()) || !name.starts_with(head) {
+            continue;
+        }
+        // Something else of that name, or somebody else's file, is no log that can be read.
+        let Some(log) = CString::new(name.as_str()).ok().and_then(|name| look_at(dir, &name))
+        else {
+            continue;
+        };
+        count += 1;
+        found.push(Listed { at_ms: log.at_ns.div_euclid(NS_PER_MS.cast_signed()), name });
+        if found.len() >= most.saturating_mul(2) {
+            keep_newest(&mut found, most);
+        }
+    }
+    keep_newest(&mut found, most);
+    Ok((found, count))
+}
+
+fn keep_newest(found: &mut Vec<Listed>, most: usize) {
+    found.sort();
+    found.reverse();
+    found.truncate(most);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,8 +246,6 @@ mod tests {
             ("execd-3-ab12cd34.log", Part::Log),
             ("execd-3-ab12cd34.log.index", Part::Index),
             ("execd-3-ab12cd34.meta", Part::Meta),
-            ("execd-3-ab12cd34.log.2", Part::Segment),
-            ("execd-3-ab12cd34.log.18446744073709551615", Part::Segment),
         ] {
             assert_eq!(part_of(name.as_bytes()), Some((part, &b"execd-3-ab12cd34"[..])), "{name}");
         }
@@ -278,6 +255,7 @@ mod tests {
             "execd-3-ab12cd34",
             "execd-3-ab12cd34.log.",
             "execd-3-ab12cd34.log.x",
+            "execd-3-ab12cd34.log.2",
             "execd-3-ab12cd34.log.2.gz",
             "execd-3-ab12cd34.log.2.index",
             "execd-3-ab12cd34.meta.2",

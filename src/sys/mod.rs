@@ -23,15 +23,11 @@
 //! | `socket` | the control socket: listening, connecting, who knocks |
 //! | `agent_dirs` | directories and prompts of runs of pi, with locks that outlive nobody |
 //! | `memory_file` | a file in memory that is gone with its owner |
-//! | `index_files` | the file that tells whose the bytes of a log are |
-//! | `log_bound` | giving the beginning of a log back to its disk |
+//! | `beside_files` | the index and the facts beside a log, and parts of the log |
 //! | `log_files` | the log directory and its files |
-//! | `log_list` | which logs there are, newest first |
-//! | `log_meta` | the files of facts beside the logs |
 //! | `log_place` | which directory logs go to |
-//! | `log_clean`, `log_total` | deleting old logs, and those that are too much |
-//! | `log_clean_now` | deleting logs because a person wants it |
-//! | `log_walk`, `log_stamp` | what both do: the names in a directory, the stamps of looks |
+//! | `log_walk` | the names in the log directory: which logs there are |
+//! | `log_clean` | deleting logs that are old, or too much, or that a person wants gone |
 //! | `keeper_calls` | making the keeper's processes what they are |
 //! | `host` | facts about this process: environment, limits, ids |
 //!
@@ -40,25 +36,19 @@
 #![allow(unsafe_code)]
 
 pub mod agent_dirs;
+pub mod beside_files;
 pub mod child;
 pub mod clock;
 pub mod doing;
 pub mod errno;
 pub mod given;
 pub mod host;
-pub mod index_files;
 pub mod io;
 pub mod keeper_calls;
 pub mod listeners;
-pub mod log_bound;
 pub mod log_clean;
-pub mod log_clean_now;
 pub mod log_files;
-pub mod log_list;
-pub mod log_meta;
 pub mod log_place;
-mod log_stamp;
-pub mod log_total;
 pub mod log_walk;
 pub mod memory_file;
 pub mod pidfd;

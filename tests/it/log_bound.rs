@@ -4,7 +4,7 @@
 
 use std::fs::DirEntry;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,10 +37,6 @@ fn lines(from: u64, to: u64) -> Vec<u8> {
 struct Bounded {
     execd: Execd,
     logs: PathBuf,
-    /// What the log directory's path in replies has to be put behind.
-    root: PathBuf,
-    /// The log goes on in segments.
-    segments: bool,
     _dir: Option<TempDir>,
 }
 
@@ -49,7 +45,7 @@ impl Bounded {
     fn usual(more: &[&str]) -> Self {
         let execd = Execd::with(&[&BOUND, more].concat(), &[]);
         let logs = execd.log_dir();
-        Self { execd, logs, root: PathBuf::new(), segments: false, _dir: None }
+        Self { execd, logs, _dir: None }
     }
 
     /// On a tmpfs.
@@ -58,7 +54,7 @@ impl Bounded {
         let logs = dir.path().join("logs");
         let place = ["--log-dir", logs.to_str()?];
         let execd = Execd::with(&[&BOUND, &place, more].concat(), &[]);
-        Some(Self { execd, logs, root: PathBuf::new(), segments: false, _dir: Some(dir) })
+        Some(Self { execd, logs, _dir: Some(dir) })
     }
 
     /// On a file system without holes, which execd alone sees.
@@ -78,16 +74,15 @@ impl Bounded {
         execd.ping();
         let root = PathBuf::from(format!("/proc/{}/root", execd.pid()));
         let logs = root.join(logs.strip_prefix("/").ok()?);
-        Some(Self { execd, logs, root, segments: true, _dir: Some(dir) })
+        Some(Self { execd, logs, _dir: Some(dir) })
     }
 
-    /// On each file system that can be had here, with and without a keeper.
+    /// On each file system with holes that can be had here, with and without a keeper.
     fn everywhere() -> Vec<Self> {
         let mut all = Vec::new();
         for more in [&[][..], &["--no-keeper"]] {
             all.push(Self::usual(more));
             all.extend(Self::in_memory(more));
-            all.extend(Self::without_holes(more));
         }
         all
     }
@@ -107,44 +102,14 @@ impl Bounded {
         taken
     }
 
-    /// Where a result's log is, as the test sees it.
-    fn log(&self, result: &Value) -> PathBuf {
-        let path = log_path(result);
-        if self.root.as_os_str().is_empty() {
-            return path;
-        }
-        self.root.join(path.strip_prefix("/").expect("an absolute path"))
-    }
-
-    /// The bytes of the log from `from` on, by their places.
-    fn kept(&self, log: &Path, from: u64) -> Vec<u8> {
-        if !self.segments {
-            let file = std::fs::File::open(log).expect("the log");
-            let size = file.metadata().expect("its size").len();
-            let mut bytes = vec![0; usize::try_from(size - from).expect("a size")];
-            file.read_exact_at(&mut bytes, from).expect("the kept bytes");
-            return bytes;
-        }
-        let (mut bytes, mut number) = (Vec::new(), from / STEP_BYTES + 1);
-        let name = |number: u64| match number {
-            1 => log.to_owned(),
-            _ => PathBuf::from(format!("{}.{number}", log.display())),
-        };
-        assert_eq!(from % STEP_BYTES, 0, "a segment is there or not");
-        assert!(number < 3 || !name(number - 1).exists(), "the one before is deleted");
-        while let Ok(some) = std::fs::read(name(number)) {
-            bytes.extend(some);
-            number += 1;
-        }
-        bytes
-    }
-
     /// The log has the last bytes of `wrote` at their places, and the result says which.
     fn check_kept(&self, result: &Value, wrote: &[u8]) {
         let from = result["log_from"].as_u64().unwrap_or_else(|| panic!("{result}"));
         let total = wrote.len() as u64;
         assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&(total - from)), "from {from}");
-        let kept = self.kept(&self.log(result), from);
+        let file = std::fs::File::open(log_path(result)).expect("the log");
+        let mut kept = vec![0; usize::try_from(total - from).expect("a size")];
+        file.read_exact_at(&mut kept, from).expect("the kept bytes");
         let at = usize::try_from(from).expect("a place");
         assert!(kept == wrote[at..], "the kept bytes are not the last {}", total - from);
     }
@@ -216,11 +181,11 @@ fn yes_never_takes_more_of_the_disk_than_its_bound() {
     }
 }
 
-/// The three file systems beside each other.
+/// The two file systems beside each other.
 #[test]
 #[ignore = "takes a minute; the one before is the same with less output"]
 fn yes_of_a_minute_never_takes_more_of_the_disk_than_its_bound() {
-    let all = [Some(Bounded::usual(&[])), Bounded::in_memory(&[]), Bounded::without_holes(&[])];
+    let all = [Some(Bounded::usual(&[])), Bounded::in_memory(&[])];
     thread::scope(|scope| {
         for one in all.into_iter().flatten() {
             scope.spawn(move || watch_yes(one, 1 << 30, Duration::from_secs(60)));
@@ -288,29 +253,51 @@ fn kill_keeper(execd: &mut Execd) {
     });
 }
 
+/// rule: unified-exec.md, Logs: Where the file system makes no holes, a log keeps its first bytes
+#[test]
+fn where_there_are_no_holes_a_log_keeps_its_first_bytes_and_says_so() {
+    let wrote = lines(1, LINES);
+    for more in [&[][..], &["--no-keeper"]] {
+        let Some(mut one) = Bounded::without_holes(more) else { return };
+        let result = one.execd.run(&format!("seq 1 {LINES}"));
+        assert_absent(&result, &["log_from", "failure_message"]);
+        assert_eq!(
+            (&result["log_truncated"], &result["log_complete"]),
+            (&json!(true), &json!(false))
+        );
+        let warning = result["warning"].as_str().expect("a warning");
+        let why = "the log ended at --log-keep-bytes (its file system makes no holes), without ";
+        assert!(warning.contains(why), "{warning}");
+        one.check_taken();
+        let name = log_path(&result).file_name().expect("a name").to_owned();
+        let log = std::fs::read(one.logs.join(&name)).expect("the log");
+        let line: &[u8] =
+            b"\n[the log ends here: --log-keep-bytes is reached, and its file system makes no holes]\n";
+        let kept = log.strip_suffix(line).expect("its last line says why");
+        assert!(kept.len() as u64 >= KEEP_BYTES && wrote.starts_with(kept), "{}", kept.len());
+        let facts = one.logs.join(&name).with_extension("meta");
+        eventually("the facts say so", || {
+            one.execd.ping();
+            std::fs::read_to_string(&facts)
+                .is_ok_and(|line| line.contains("\"log_truncated\":true"))
+        });
+    }
+}
+
 /// rule: unified-exec.md, Logs: A new log writer goes on where the kept part of a log begins
 #[test]
 fn a_keeper_that_is_killed_is_followed_by_one_that_knows_what_is_kept() {
-    for one in [Some(Bounded::usual(&[])), Bounded::in_memory(&[]), Bounded::without_holes(&[])] {
+    for one in [Some(Bounded::usual(&[])), Bounded::in_memory(&[])] {
         let Some(mut one) = one else { continue };
         let mut printer = Printer::start(&mut one.execd);
         // Below a step, above it, and when the beginning is gone.
         for count in [1_000, 20_000, LINES, LINES / 2] {
             printer.print(&mut one.execd, count);
             let listed = one.execd.listed(printer.session).expect("it runs");
-            let file = one.log(&listed);
+            let file = log_path(&listed);
             let whole = printer.wrote.len() as u64;
             eventually("the log has it all", || {
-                let size = |path: PathBuf| path.metadata().map_or(0, |found| found.len());
-                if !one.segments {
-                    return size(file.clone()) == whole;
-                }
-                let (number, last) = (whole / STEP_BYTES + 1, whole % STEP_BYTES);
-                let name = match number {
-                    1 => file.clone(),
-                    _ => PathBuf::from(format!("{}.{number}", file.display())),
-                };
-                size(name) == last
+                file.metadata().map_or(0, |found| found.len()) == whole
             });
             kill_keeper(&mut one.execd);
             one.check_taken();
@@ -327,21 +314,16 @@ fn a_keeper_that_is_killed_is_followed_by_one_that_knows_what_is_kept() {
 #[test]
 fn a_log_that_is_deleted_or_made_shorter_begins_anew_within_its_bound() {
     for shorter in [false, true] {
-        let all = [
-            Some(Bounded::usual(&[])),
-            Some(Bounded::usual(&["--no-keeper"])),
-            Bounded::without_holes(&[]),
-        ];
-        for mut one in all.into_iter().flatten() {
+        for mut one in [Bounded::usual(&[]), Bounded::usual(&["--no-keeper"])] {
             let mut printer = Printer::start(&mut one.execd);
             printer.print(&mut one.execd, LINES);
             let listed = one.execd.listed(printer.session).expect("it runs");
-            let file = one.log(&listed);
+            let file = log_path(&listed);
             eventually("it has lost its beginning", || {
                 let listed = one.execd.listed(printer.session).expect("it runs");
                 listed["log_from"].as_u64().is_some()
             });
-            if shorter && !one.segments {
+            if shorter {
                 let file = std::fs::File::options().write(true).open(&file).expect("the log");
                 file.set_len(0).expect("it is made empty");
             } else {

@@ -17,7 +17,7 @@ use crate::common::data::Random;
 use execd::keeper::frames::{Ack, Head, ReadRange, Reopen, Wanted};
 use execd::keeper::range::{self, Range as Part};
 use execd::keeper::writer::Writer;
-use execd::pure::buffer::bound::{Bounds, segment_name, step_bytes};
+use execd::pure::buffer::bound::Bounds;
 use execd::pure::buffer::source::Source;
 use execd::sys::log_files::LogDir;
 use execd::sys::signals::ignore;
@@ -71,8 +71,6 @@ struct History {
     full: bool,
     /// The index may lack something that it could not be told, or the writer was killed before.
     unsure: bool,
-    /// The file system has no holes.
-    in_segments: bool,
 }
 
 fn open(dir: &Path, bounds: Bounds) -> Writer {
@@ -84,8 +82,8 @@ impl History {
         let mut writer = open(dir, bounds);
         let ack = writer.open(1, &name);
         let (output, streams) = (Vec::new(), [Vec::new(), Vec::new()]);
-        let (full, unsure, in_segments) = (false, false, false);
-        Self { name, bounds, writer, output, streams, pattern, ack, full, unsure, in_segments }
+        let (full, unsure) = (false, false);
+        Self { name, bounds, writer, output, streams, pattern, ack, full, unsure }
     }
 
     fn hear(&mut self, ack: Option<Ack>) {
@@ -277,12 +275,6 @@ impl History {
             }
         }
         self.writer.close(1);
-        if self.in_segments {
-            let facts = format!("{{\"segment_bytes\":{}}}\n", step_bytes(KEPT_BYTES));
-            let name = self.name.replace(".log", ".meta");
-            limit_files(None);
-            fs::write(dir.join(name), facts).expect("room");
-        }
         let dir = LogDir::open(dir).expect("a directory");
         let mut read = |wanted: Wanted| match range::read(&dir, &self.name, &wanted) {
             Ok(found) => found,
@@ -336,8 +328,6 @@ fn histories(dir: &Path, numbers: Range<u64>, seed: u64, every: u64) -> u64 {
             }
         }
         trimmed += u64::from(history.ack.from > 0);
-        history.in_segments =
-            dir.join(segment_name(&history.name, 2)).exists() || every == 1 && history.ack.from > 0;
         history.end(dir, &mut random);
         limit_files(None);
         for file in fs::read_dir(dir).expect("a directory") {
@@ -347,7 +337,7 @@ fn histories(dir: &Path, numbers: Range<u64>, seed: u64, every: u64) -> u64 {
     trimmed
 }
 
-/// Where a file system has no holes, logs go on in segments.
+/// A file system that makes no holes.
 struct Ramfs<'a>(&'a Path);
 
 impl<'a> Ramfs<'a> {
@@ -404,15 +394,16 @@ fn ranges_and_gaps_together_are_all_in_the_last_histories() {
     a_fifth(4);
 }
 
+/// rule: logs.md, Bounds: Where the file system makes no holes, a log keeps its first bytes
 #[test]
-fn logs_in_segments_are_read_as_those_with_holes_are() {
+fn ranges_and_gaps_together_are_all_where_there_are_no_holes() {
     let temp = tempfile::tempdir().expect("a directory");
     let Some(_mounted) = Ramfs::mount(temp.path()) else {
         eprintln!("skipped: may not mount a ramfs");
         return;
     };
     let trimmed = histories(temp.path(), 0..HISTORIES / 2, 0x1357_9bdf_0246_8ace, 1);
-    assert!(trimmed > HISTORIES / 40, "{trimmed} logs have lost their beginning");
+    assert_eq!(trimmed, 0, "no log has lost its beginning");
 }
 
 /// rule: logs.md, Reading: `log_from` is the first byte that is left

@@ -1,14 +1,13 @@
-//! The bound of all logs of a directory together: which logs go, what execds that share a directory
-//! leave each other, and what it costs those that start (logs.md, Bounds and Cleaning).
+//! The bound of all logs of a directory together: which logs go, and when (logs.md, Bounds and
+//! Cleaning).
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use crate::common::{Execd, eventually, is_alive, log_path, output, session_of};
-use serde_json::json;
 use tempfile::TempDir;
 
 /// The bound of these tests.
@@ -48,6 +47,12 @@ impl Shared {
         path
     }
 
+    /// Who comes next looks again.
+    fn forget_the_last_look(&self) {
+        // Where nobody has looked there is none.
+        let _ = fs::remove_file(self.logs.join(".execd-cleaned"));
+    }
+
     /// What all of it takes on the disk.
     fn taken(&self) -> u64 {
         let files = fs::read_dir(&self.logs).expect("ours").flatten();
@@ -60,140 +65,55 @@ fn printing(bytes: usize) -> String {
     format!("yes 0123456789abcdef | head -c {bytes}")
 }
 
-fn until_gone(path: &Path) {
-    eventually(&format!("{} is gone", path.display()), || !path.exists());
-}
-
 /// rule: logs.md, Bounds: Logs of sessions that have ended are deleted, the one that ended first
 ///   before all others
-/// rule: logs.md, Bounds: Whoever writes, looks
+/// rule: logs.md, Bounds: A log that an execd holds is not among them
 #[test]
-fn the_logs_that_ended_first_go_at_a_start_and_while_somebody_writes() {
+fn the_logs_that_ended_first_go_after_a_start_and_none_that_an_execd_holds() {
     for extra in [&[][..], &["--no-keeper"]] {
         let shared = Shared::new();
+        let mut other = shared.execd(&["--log-total-bytes", "0", "--log-keep-days", "0"]);
+        let held = log_path(&other.open(&format!("{}; exec sleep 300", printing(MIB))));
+        let file = File::options().write(true).open(&held).expect("ours");
+        file.set_modified(SystemTime::now() - Duration::from_secs(20_000)).expect("ours");
         let logs: Vec<PathBuf> =
             (1..=6).map(|n| shared.ended(n, 3 * MIB, 10_000 - n * 100)).collect();
+        shared.forget_the_last_look();
+        // 19 MiB are too many: fourteen are left of sixteen.
         let mut execd = shared.execd(extra);
-        // 18 MiB are four too many: fourteen are left of sixteen.
         execd.run("true");
         eventually("the two that ended first go", || {
             execd.run("true");
-            !logs[0].exists() && !logs[1].exists()
+            !logs[0].exists() && !logs[1].exists() && shared.taken() <= TOTAL_BYTES
         });
         assert!(!logs[0].with_extension("meta").exists(), "its facts go with it");
-        assert!(logs[2..].iter().all(|log| log.exists()), "{extra:?}");
-        execd.run(&printing(8 * MIB));
-        eventually("two more go", || {
-            execd.run("true");
-            !logs[2].exists() && !logs[3].exists()
-        });
-        assert!(logs[5].exists() && shared.taken() <= TOTAL_BYTES, "{extra:?}");
+        assert!(logs[2..].iter().all(|log| log.exists()) && held.exists(), "{extra:?}");
     }
 }
 
-/// rule: logs.md, Bounds: Where that is not enough, the logs of the running sessions of the execd
-///   that has found it lose their beginnings, the largest first
+/// An execd that lives for a moment has no pause to look in.
+/// rule: logs.md, Cleaning: It begins 100 ms after the start of an execd, or with its end
 #[test]
-fn running_logs_lose_their_beginnings_where_nothing_else_can_go() {
-    let shared = Shared::new();
-    let mut execd = shared.execd(&["--log-keep-bytes", "16777216"]);
-    let small = execd.open("echo small; exec sleep 300");
-    let opened = execd.open_now(&json!({"cmd": format!(
-        "{}; echo; echo the end; exec sleep 300", printing(40 * MIB))}));
-    let session = session_of(&opened);
-    execd.read_on_until(&opened, "the end");
-    eventually("all logs are within the bound", || shared.taken() <= TOTAL_BYTES);
-    let row = execd.listed(session).expect("it runs");
-    let from = row["log_from"].as_u64().expect("its beginning is gone");
-    assert!(from > (24 * MIB) as u64 && from < (40 * MIB) as u64, "{row}");
-    assert!(log_path(&small).exists());
-    let page = execd.result("read_output", json!({"session_id": session, "lines": 1}));
-    assert_eq!(page["text"], "the end\n");
-    execd.kill(session);
-}
-
-/// A running log was cut to no less than a step of `--log-keep-bytes`, 64 MiB as it is set by
-/// itself, whatever all logs together were allowed: one session reached 67 MB where 8 were.
-/// rule: logs.md, Bounds: down to a 64th of the bound
-#[test]
-fn running_logs_keep_to_a_bound_of_all_that_is_less_than_a_step_of_theirs() {
-    for keep in [&[][..], &["--log-keep-bytes", "0"], &["--no-keeper"]] {
-        let shared = Shared::new();
-        let mut execd = shared.execd(keep);
-        let opened = [0, 1].map(|_| {
-            let cmd = format!("{}; echo; echo the end; exec sleep 300", printing(24 * MIB));
-            execd.open_now(&json!({"cmd": cmd}))
-        });
-        // A call that is cancelled late has the whole output already.
-        opened.iter().for_each(|one| execd.read_on_until(one, "the end"));
-        let sessions = opened.map(|one| session_of(&one));
-        eventually("all logs are within the bound", || {
-            execd.ping();
-            shared.taken() <= TOTAL_BYTES
-        });
-        for session in sessions {
-            let page = execd.result("read_output", json!({"session_id": session, "lines": 1}));
-            assert_eq!(page["text"], "the end\n", "the newest bytes stay");
-            execd.kill(session);
-        }
-    }
-}
-
-/// Both write more than there may be, at the same time, and each has a log that runs silently.
-/// rule: logs.md, Bounds: Logs of another execd's running sessions are left to that one
-#[test]
-fn two_execds_that_share_a_directory_share_one_total() {
-    let shared = Shared::new();
-    let keep = ["--log-keep-bytes", "16777216"];
-    let (mut one, mut two) = (shared.execd(&keep), shared.execd(&keep));
-    let old: Vec<PathBuf> = (1..=4).map(|n| shared.ended(n, 2 * MIB, 1_000)).collect();
-    let mut live = Vec::new();
-    let mut floods = Vec::new();
-    for execd in [&mut one, &mut two] {
-        let silent = log_path(&execd.open("echo here; exec sleep 300"));
-        // Its execd has it, however long ago it was written.
-        let file = File::options().write(true).open(&silent).expect("ours");
-        let long_ago = SystemTime::now() - Duration::from_secs(5_000);
-        file.set_modified(long_ago).expect("ours");
-        live.push(silent);
-        let cmd = format!("{}; echo; echo the end; exec sleep 300", printing(60 * MIB));
-        floods.push(execd.open_now(&json!({"cmd": cmd})));
-    }
-    for (execd, flood) in [(&mut one, &floods[0]), (&mut two, &floods[1])] {
-        execd.read_on_until(flood, "the end");
-        let session = session_of(flood);
-        live.push(log_path(&execd.listed(session).expect("it runs")));
-    }
-    old.iter().for_each(|log| until_gone(log));
-    eventually("all logs are within the bound", || shared.taken() <= TOTAL_BYTES);
-    for path in &live {
-        assert!(path.exists(), "{} is a running session's", path.display());
-    }
-    for (execd, flood) in [(&mut one, &floods[0]), (&mut two, &floods[1])] {
-        let session = session_of(flood);
-        let page = execd.result("read_output", json!({"session_id": session, "lines": 1}));
-        assert_eq!(page["text"], "the end\n", "the newest bytes stay");
-    }
-}
-
-/// Execds that live for a moment would never come to an end with so many names; each leaves to the
-/// next one what it has seen.
-/// rule: logs.md, Bounds: A log writer that finds too much when its execd has ended goes on for 2 s
-///   at most
-#[test]
-fn execds_that_live_for_a_moment_keep_the_bound_together() {
+fn an_execd_that_lives_for_a_moment_cleans_with_its_end_and_once_an_hour() {
     let shared = Shared::new();
     let logs: Vec<PathBuf> = (1..=600).map(|n| shared.ended(n, 64 << 10, 10_000 - n)).collect();
-    eventually("there is room", || {
+    let live = || {
         let mut execd = shared.execd(&[]);
         let keeper = execd.keeper();
         drop(execd.run("true"));
         drop(execd);
         eventually("its log writer has ended", || !is_alive(keeper));
-        shared.taken() <= TOTAL_BYTES
-    });
+    };
+    live();
+    assert!(shared.taken() <= TOTAL_BYTES);
     let first = logs.iter().position(|log| log.exists()).expect("some are left");
     assert!(first > 0 && logs[first..].iter().all(|log| log.exists()), "oldest end first");
+    let late = shared.ended(1_000, 20 * MIB, 90_000);
+    live();
+    assert!(late.exists(), "it is not an hour yet");
+    shared.forget_the_last_look();
+    live();
+    assert!(!late.exists() && shared.taken() <= TOTAL_BYTES);
 }
 
 /// rule: logs.md, Cleaning: the last change of a log's file is the end of its session

@@ -2,13 +2,11 @@
 //! whatever has become of it, and nothing is taken by it (logs.md, Reading).
 
 use crate::common::data::{Random, Stopped, assert_same};
-use crate::common::outside::left_out;
 use crate::common::wire::Wire;
 use crate::common::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::process::Command;
 
 /// Fields of an answer about a session that has ended and has a log.
 const ENDED: [&str; 12] = [
@@ -802,47 +800,6 @@ fn a_cancelled_request_waits_no_longer_for_a_log() {
     let next = begin(&mut execd, old, few);
     drop(stopped);
     assert_eq!(text(&execd.result_of(next)), "1\n2\n");
-}
-
-/// rule: logs.md, Reading: A gap is what the log has lost at its beginning, or what never got there
-#[test]
-fn a_log_in_segments_is_read_as_one() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let mount = format!("mount -t ramfs none {}", dir.path().display());
-    let may = Command::new("unshare").args(["-Urm", "sh", "-c", &mount]).output();
-    if !may.is_ok_and(|done| done.status.success()) {
-        left_out("a ramfs cannot be mounted in a namespace of one's own");
-        return;
-    }
-    let exec = format!("{mount} && exec \"$@\"");
-    let logs = dir.path().join("logs");
-    let flags = ["--log-keep-bytes", "1048576", "--log-dir", logs.to_str().expect("UTF-8")];
-    let mut execd = Setup::behind(&["unshare", "-Urm", "sh", "-c", &exec, "sh"], &flags).start();
-    let wanted: String = (1..=700_000).map(|n| format!("{n:07}\n")).collect();
-    let ended = run(&mut execd, "seq -f %07.0f 700000");
-    let live = session_of(&execd.open("seq -f %07.0f 700000; exec sleep 1000"));
-    // The log's files are seen by execd alone.
-    eventually("all of it is read", || {
-        number(&read(&mut execd, live, json!({"from": 0, "max_bytes": 4})), "total_bytes")
-            == wanted.len() as u64
-    });
-    for id in [ended, live] {
-        let page = read(&mut execd, id, json!({"from": 9, "view": "b64"}));
-        let (first, mut at, total, _) = place(&page);
-        assert_eq!((total, &page["gap"]), (5_600_000, &json!([9, first])), "{id}");
-        assert!((5_600_000 - 1_179_648..=5_600_000 - 1_048_576).contains(&first), "{first}");
-        let mut all = exact(&page);
-        while at < total {
-            let more = json!({"from": at, "view": "b64", "max_bytes": 1_048_576});
-            let page = read(&mut execd, id, more);
-            assert_absent(&page, &["gap"]);
-            all.extend(exact(&page));
-            at = number(&page, "to");
-        }
-        let first = usize::try_from(first).expect("small");
-        assert_same("what is left", &all, &wanted.as_bytes()[first..]);
-        assert!(!text(&read(&mut execd, id, json!({"from": 0}))).contains('\0'));
-    }
 }
 
 #[test]

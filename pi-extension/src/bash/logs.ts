@@ -1,6 +1,6 @@
 /** Where execd writes its logs, and how they go away again. */
-import { mkdirSync, readdirSync, readFileSync, statSync, unlinkSync } from "node:fs";
-import { basename, dirname, isAbsolute, join, resolve } from "node:path";
+import { mkdirSync, statSync, unlinkSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { execdsLogDir } from "./keys.ts";
 
 /** The permissions of others: they may not read what commands print. */
@@ -49,26 +49,11 @@ const INDEX_SUFFIX = ".index";
 /** The end of the name of the file that holds the facts of a log's session, and of the log's own. */
 const FACTS_SUFFIX = ".meta", LOG_SUFFIX = /\.log$/;
 
-/** What stands in the facts of a log that is a row of files: LOG, LOG.2, LOG.3 and so on. */
-const OF_SEGMENTS = '"segment_bytes":';
-
-/** The files in which a log goes on. */
-function segments(path: string, facts: string): string[] {
-  try {
-    if (!readFileSync(facts, "utf8").includes(OF_SEGMENTS)) return [];
-    const head = `${basename(path)}.`;
-    const isOne = (name: string) => name.startsWith(head) && /^\d+$/.test(name.slice(head.length));
-    return readdirSync(dirname(path)).filter(isOne).map((name) => join(dirname(path), name));
-  } catch {
-    return [];
-  }
-}
-
 /** Deletes log files with what lies beside them; a file that is gone or elsewhere is no trouble. */
 export function deleteLogs(paths: Iterable<string>): void {
   for (const path of paths) {
     const facts = path.replace(LOG_SUFFIX, FACTS_SUFFIX);
-    for (const file of [...segments(path, facts), path, path + INDEX_SUFFIX, facts]) {
+    for (const file of [path, path + INDEX_SUFFIX, facts]) {
       try {
         unlinkSync(file);
       } catch {

@@ -192,7 +192,11 @@ impl LogStatus {
         let ended = self.truncated && self.failure.is_none() && self.missing > 0;
         if ended {
             let missing = self.missing;
-            return Some(format!("the log ended at --log-max-bytes, without {missing} bytes"));
+            let bound = match self.bounds.max_bytes {
+                Some(max_bytes) if self.logged >= max_bytes => "--log-max-bytes",
+                _ => "--log-keep-bytes (its file system makes no holes)",
+            };
+            return Some(format!("the log ended at {bound}, without {missing} bytes"));
         }
         let advice = match self.bounds.max_bytes {
             Some(_) => "",

@@ -20,17 +20,6 @@ fn a_step_is_a_sixteenth_in_whole_blocks() {
 }
 
 #[test]
-fn the_first_segment_has_the_name_of_its_log() {
-    assert_eq!(segment_name("execd-3-ab12cd34.log", 1), "execd-3-ab12cd34.log");
-    assert_eq!(segment_name("execd-3-ab12cd34.log", 12), "execd-3-ab12cd34.log.12");
-    let kept = Kept::of(1 << 20);
-    let step = kept.step();
-    for (place, number) in [(0, 1), (step - 1, 1), (step, 2), (11 * step, 12)] {
-        assert_eq!(kept.segment_of(place), number, "{place}");
-    }
-}
-
-#[test]
 fn a_log_has_room_until_it_has_to_lose_its_oldest_bytes() {
     const MIB: u64 = 1 << 20;
     const KIB: u64 = 1 << 10;
@@ -42,33 +31,12 @@ fn a_log_has_room_until_it_has_to_lose_its_oldest_bytes() {
         (MIB + 48 * KIB, 0, 0),
         (MIB + 48 * KIB, 48 * KIB, 48 * KIB),
     ] {
-        assert_eq!(kept.room(Form::Holes, size, from), room, "{size} {from}");
+        assert_eq!(kept.room(size, from), room, "{size} {from}");
     }
-    for (size, from, room) in [
-        (0, 0, 64 * KIB),
-        (64 * KIB - 1, 0, 1),
-        (64 * KIB, 0, 64 * KIB),
-        (MIB, 0, 64 * KIB),
-        (MIB + 64 * KIB, 0, 0),
-        (MIB + 64 * KIB, 64 * KIB, 64 * KIB),
-    ] {
-        assert_eq!(kept.room(Form::Segments, size, from), room, "{size} {from}");
-    }
-    for (form, size, from, keep, begins) in [
-        (Form::Holes, MIB, 0, None, 0),
-        (Form::Holes, MIB + 4095, 0, None, 0),
-        (Form::Holes, MIB + 4096, 0, None, 4096),
-        (Form::Holes, MIB + 4096, 8192, None, 8192),
-        (Form::Holes, MIB, 0, Some(0), MIB - 4 * KIB),
-        (Form::Holes, MIB + 1, 0, Some(MIB / 2), MIB / 2),
-        (Form::Segments, MIB + 64 * KIB - 1, 0, None, 0),
-        (Form::Segments, MIB + 64 * KIB, 0, None, 64 * KIB),
-        (Form::Segments, MIB + 1, 0, Some(MIB / 2), MIB / 2),
-        (Form::Segments, MIB - 1, 0, Some(MIB / 2), MIB / 2 - 64 * KIB),
-        (Form::Segments, MIB, 0, Some(0), MIB - 64 * KIB),
-    ] {
-        let got = kept.trimmed(form, size, from, keep);
-        assert_eq!(got, begins, "{form:?} {size} {from} {keep:?}");
+    for (size, from, begins) in
+        [(MIB, 0, 0), (MIB + 4095, 0, 0), (MIB + 4096, 0, 4096), (MIB + 4096, 8192, 8192)]
+    {
+        assert_eq!(kept.trimmed(size, from), begins, "{size} {from}");
     }
 }
 
@@ -78,40 +46,26 @@ fn random_logs_keep_what_they_should_and_take_no_more_than_they_may() {
     let mut random = Random(0x0B0D_0B0D_0B0D_0B0D);
     for round in 0..2_000_u64 {
         let bytes = MIN_LOG_BOUND_BYTES + random.below(1 << 24) as u64;
-        let (kept, form) = (Kept::of(bytes), [Form::Holes, Form::Segments][random.below(2)]);
-        let step = kept.step();
+        let (kept, step) = (Kept::of(bytes), step_bytes(bytes));
         let (mut size, mut from) = (0_u64, 0_u64);
         for _ in 0..200 {
             let mut left = random.below(1 << 18) as u64;
             while left > 0 {
-                let mut room = kept.room(form, size, from);
+                let mut room = kept.room(size, from);
                 if room == 0 {
                     let before = from;
-                    from = kept.trimmed(form, size, from, None);
+                    from = kept.trimmed(size, from);
                     assert!(from > before, "round {round}: nothing went");
                     assert!(size - from >= bytes, "round {round}: too much went");
-                    room = kept.room(form, size, from);
+                    room = kept.room(size, from);
                     assert!(room > 0, "round {round}: still no room");
                 }
                 let piece = left.min(room);
                 (size, left) = (size + piece, left - piece);
-                let taken = match form {
-                    Form::Holes => size.div_ceil(LOG_BLOCK_BYTES) * LOG_BLOCK_BYTES - from,
-                    Form::Segments => size - from,
-                };
+                let taken = size.div_ceil(LOG_BLOCK_BYTES) * LOG_BLOCK_BYTES - from;
                 assert!(taken <= bytes + step, "round {round}: takes {taken}");
             }
-            if random.below(20) == 0 {
-                // Room is wanted for others.
-                let keep = random.below(1 << 24) as u64;
-                let begins = kept.trimmed(form, size, from, Some(keep));
-                assert!(
-                    begins >= from && size - begins >= keep.max(LOG_BLOCK_BYTES).min(size - from)
-                );
-                from = begins;
-            }
             assert!(from % LOG_BLOCK_BYTES == 0 && from <= size);
-            assert!(form == Form::Holes || from % step == 0, "round {round}: a part of a segment");
         }
     }
 }

@@ -6,7 +6,6 @@ pub mod byte_queue;
 pub mod handed_out;
 pub mod head_tail;
 pub mod log_index;
-pub mod log_total;
 pub mod news;
 pub mod outbox;
 pub mod remembered;

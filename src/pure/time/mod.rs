@@ -1,6 +1,5 @@
 //! Time: deadlines, dates, and how long something is waited for. The time itself always comes in.
 
-pub mod clean_stamp;
 pub mod deadlines;
 pub mod drain;
 pub mod duration;

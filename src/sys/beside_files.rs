@@ -1,0 +1,163 @@
+//! Files in the log directory that are read and written at places: a log's index, which tells which
+//! of the log's bytes are whose, the facts about its session, and the log itself, of which parts are
+//! read. The beginning of a log and of its index goes back to the disk here.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+use super::io::{EIO, errno, errno_of};
+use super::log_files::LogDir;
+use crate::limits::LOG_BLOCK_BYTES;
+
+/// What a log's index is named, behind the log's own name.
+pub const INDEX_SUFFIX: &str = ".index";
+
+/// A file in the log directory that is read and written at places.
+#[derive(Debug)]
+pub struct PlacedFile(File);
+
+/// How the file of facts beside a log ends, in the place of `.log` (logs.md, Facts beside each log).
+const META_SUFFIX: &str = ".meta";
+
+/// The name of the file of facts beside the log of this name.
+fn meta_name(log: &str) -> String {
+    log.strip_suffix(".log").unwrap_or(log).to_owned() + META_SUFFIX
+}
+
+impl LogDir {
+    /// Opens an index to write it, an empty one where `fresh`; creates it (mode 0600) where it is
+    /// not there. Errors: openat(2), ftruncate(2); EEXIST when the name belongs to something that
+    /// is no file of ours.
+    pub fn write_index(&self, log: &str, fresh: bool) -> Result<PlacedFile, i32> {
+        let file = self.open_ours(log.to_owned() + INDEX_SUFFIX, libc::O_CREAT | libc::O_RDWR)?;
+        if fresh {
+            file.set_len(0).map_err(errno_of)?;
+        }
+        Ok(PlacedFile(file))
+    }
+
+    /// Opens an index to read it. Errors: as above.
+    pub fn read_index(&self, log: &str) -> Result<PlacedFile, i32> {
+        self.read_log(&(log.to_owned() + INDEX_SUFFIX))
+    }
+
+    /// Opens a log to read parts of it. Errors: as above.
+    pub fn read_log(&self, log: &str) -> Result<PlacedFile, i32> {
+        self.open_ours(log, libc::O_RDONLY).map(PlacedFile)
+    }
+
+    /// Writes the facts beside a log, in the place of older ones. They are no longer than a block
+    /// of the disk, so whoever reads finds the old line or the new one. Errors: openat(2),
+    /// pwrite(2), ftruncate(2); EEXIST when the name belongs to something that is no file of ours.
+    pub fn write_meta(&self, log: &str, line: &[u8]) -> Result<(), i32> {
+        let file = self.open_ours(meta_name(log), libc::O_CREAT | libc::O_WRONLY)?;
+        let file = PlacedFile(file);
+        let line = [line, b"\n"].concat();
+        file.write_at(&line, 0)?;
+        if file.size()? > line.len() as u64 { file.cut(line.len() as u64) } else { Ok(()) }
+    }
+
+    /// The facts beside a log, as they stand in the file. Errors: openat(2), pread(2).
+    pub fn read_meta(&self, log: &str) -> Result<Vec<u8>, i32> {
+        let file = PlacedFile(self.open_ours(meta_name(log), libc::O_RDONLY)?);
+        let mut line = vec![0; usize::try_from(LOG_BLOCK_BYTES).unwrap_or(0)];
+        let length = file.read_at(&mut line, 0)?;
+        line.truncate(length);
+        Ok(line)
+    }
+}
+
+/// Gives the blocks of `from..to` back to the disk. The file's size and all its other bytes stay.
+/// Errors: fallocate(2).
+pub(super) fn punch(file: &File, from: u64, to: u64) -> Result<(), i32> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let place = |place: u64| i64::try_from(place).map_err(|_| libc::EFBIG);
+    let (offset, length) = (place(from)?, place(to.saturating_sub(from))?);
+    loop {
+        // SAFETY: the descriptor is open; fallocate takes plain numbers.
+        if unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) } == 0 {
+            return Ok(());
+        }
+        match errno() {
+            libc::EINTR => {}
+            errno => return Err(errno),
+        }
+    }
+}
+
+/// The place of a file's first byte that is not in a hole; its size where there is none, 0 where
+/// its file system does not say. Errors: lseek(2).
+pub(super) fn first_data(file: &File) -> Result<u64, i32> {
+    // SAFETY: lseek takes numbers only, and the descriptor is open.
+    let found = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_DATA) };
+    if let Ok(found) = u64::try_from(found) {
+        return Ok(found);
+    }
+    match errno() {
+        libc::ENXIO => file.metadata().map(|found| found.len()).map_err(errno_of),
+        libc::EINVAL => Ok(0),
+        errno => Err(errno),
+    }
+}
+
+impl PlacedFile {
+    /// Cuts it to a length. Errors: ftruncate(2).
+    fn cut(&self, length: u64) -> Result<(), i32> {
+        self.0.set_len(length).map_err(errno_of)
+    }
+
+    /// Its size in bytes. Errors: fstat(2).
+    pub fn size(&self) -> Result<u64, i32> {
+        self.0.metadata().map(|found| found.len()).map_err(errno_of)
+    }
+
+    /// The place of its first byte that is not in a hole ([`first_data`]). Errors: lseek(2).
+    pub fn first_data(&self) -> Result<u64, i32> {
+        first_data(&self.0)
+    }
+
+    /// Gives the blocks before this place back to the disk. Errors: fallocate(2).
+    pub fn punch_before(&self, place: u64) -> Result<(), i32> {
+        punch(&self.0, 0, place)
+    }
+
+    /// Writes bytes at a place, all or none of them: where only some go in, the file ends at that
+    /// place, or behind its first byte. Errors: pwrite(2).
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), i32> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let failed = match self.0.write_at(&bytes[done..], offset + done as u64) {
+                Ok(0) => EIO,
+                Ok(bytes) => {
+                    done += bytes;
+                    continue;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => errno_of(error),
+            };
+            if done > 0 {
+                // They and what stood behind them before would tell what neither has told, and an
+                // empty file that there was never anything to tell.
+                self.cut(offset.max(1))?;
+            }
+            return Err(failed);
+        }
+        Ok(())
+    }
+
+    /// Reads at a place until `buffer` is full or the file ends; gives how many bytes that were.
+    /// Errors: pread(2).
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, i32> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.0.read_at(&mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(bytes) => done += bytes,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(errno_of(error)),
+            }
+        }
+        Ok(done)
+    }
+}
