@@ -58,7 +58,7 @@ pub(super) enum Source {
 pub(super) struct Log {
     dir: LogDir,
     name: String,
-    /// How many bytes its output has, where the facts beside it say that.
+    /// How many bytes its output has, where the facts beside it say that and its index is whole.
     total: Option<u64>,
     /// Its index makes no sense: it is read as it is.
     as_is: bool,
@@ -162,6 +162,8 @@ fn of_log(dir: Option<&PathBuf>, name: String) -> Result<Source, String> {
              own among the output"
         ));
     }
+    // Lines of execd's own stand behind the output's end then.
+    let total = total.filter(|_| !as_is);
     Ok(Source::Log(Log { dir, name, total, as_is }))
 }
 
@@ -212,7 +214,7 @@ fn is_unread_before(connection: &mut Connection, wait_ms: u64) -> bool {
 
 impl Log {
     fn page(&self, span: Span) -> Result<Page, String> {
-        let Self { dir, name, total, as_is } = self;
+        let Self { dir, name, total, .. } = self;
         let wanted = Wanted {
             only: None,
             from: span.from,
@@ -220,12 +222,11 @@ impl Log {
             max_bytes: LOG_RANGE_MAX_BYTES,
             total: *total,
         };
-        let read = if *as_is { range::read_as_is } else { range::read };
         let failed = |errno| format!("{name}: {}", errno_text(errno));
-        let read = read(dir, name, &wanted).map_err(failed)?;
+        let read = range::read(dir, name, &wanted).map_err(failed)?;
         let head = read.head;
         let gap = Some(head.gap).filter(|(from, to)| from < to);
-        let (next, total, log_from) = (head.next_offset, head.known_total, head.log_from);
+        let (next, total, log_from) = (head.to, head.known_total, head.log_from);
         let end = next >= total || (read.bytes.is_empty() && gap.is_none());
         Ok(Page { bytes: read.bytes, next, gap, log_from, total, end })
     }

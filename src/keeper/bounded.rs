@@ -1,7 +1,7 @@
 //! The file of one log, which loses its oldest bytes where it would become larger than it may
-//! (`pure/buffer/bound.rs` has the numbers). Places count from the log's first byte, whatever became
-//! of it: what is gone is a hole. Where the file system makes none, the file stays as large as it
-//! became by then, and appending fails.
+//! (`pure/buffer/bound.rs` has the numbers). Places count from the log's first byte, whatever
+//! became of it: what is gone is a hole. Where the file system makes none, the file stays as large
+//! as it became by then, and appending fails.
 
 use crate::pure::buffer::bound::Kept;
 use crate::sys::io::{EIO, ENOENT};
@@ -93,7 +93,8 @@ impl BoundedFile {
         (wrote, outcome)
     }
 
-    /// How many bytes may be appended. Errors: fallocate(2); ENOENT where the file was made shorter.
+    /// How many bytes may be appended. Errors: fallocate(2); ENOENT where the file was made
+    /// shorter.
     fn room(&mut self) -> Result<u64, i32> {
         let Some(kept) = self.kept else { return Ok(u64::MAX) };
         let room = kept.room(self.size, self.from);

@@ -15,16 +15,15 @@
 //! | 3 Data | bytes of the stream that the header names |
 //! | 4 Sync | token u64 |
 //! | 5 Close | none |
-//! | 9 ReadRange | token u64, from i64 (negative: from the end), to u64, most bytes u64, lines u32
-//! | | (0: none), flags u32 (1 = the byte in front too), total u64 (all ones: unknown), the file's
-//! | | name; of the stream that the header names, of both with 0 |
+//! | 9 ReadRange | token u64, from i64 (negative: from the end), to u64, most bytes u64, total u64
+//! | | (all ones: unknown), the file's name; of the stream that the header names, of both with 0 |
 //! | 10 Facts | what is known of the session, one line of JSON (meta.rs) |
 //!
 //! **Ack pipe** (log writer to execd): records of 64 bytes: kind u8, flags u8 (1 = truncated,
 //! 2 = failing, 4 = for want of space, 8 = there is a file), two zero bytes, errno i32, session
 //! u64, token u64, logged u64, missing u64, noted u64, from u64, from_output u64. Behind a Place
-//! record comes a path or reason, behind a Range record a head of seven u64 (from, to, next offset,
-//! the gap's two ends, first byte in the log, total) and the bytes.
+//! record comes a path or reason, behind a Range record a head of six u64 (from, to, the gap's two
+//! ends, first byte in the log, total) and the bytes.
 //!
 //! **Guard pipe** (execd to the guard): records of 32 bytes: kind u8 (1 add, 2 remove,
 //! 3 goodbye), flags u8 (1 = a run of pi), two zero bytes, sid i32, start ticks u64, session u64,
@@ -40,8 +39,8 @@
 //! number of restarts. (A keeper killed between writing a note and acknowledging it makes the next
 //! count too small by the length of that one note.)
 
-use super::range_record::READ_RANGE_FIXED_BYTES;
-pub use super::range_record::{Head, ReadRange, Wanted};
+use super::range::READ_RANGE_FIXED_BYTES;
+pub use super::range::{Head, ReadRange, Wanted};
 pub use super::records::{
     ACK_BYTES, Ack, AckDecoder, AckKind, GUARD_RECORD_BYTES, GuardDecoder, GuardEvent, GuardRecord,
     Nonsense, RANGE_HEAD_BYTES, guard_add_around_sid, push_guard_add, push_guard_goodbye,

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::keeper::frames::{Head, ReadRange, Reopen, Wanted};
-use crate::keeper::range::Range;
+use crate::keeper::range::{self, Range};
 use crate::keeper::writer::Writer;
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::tests_random::Random;
@@ -84,9 +84,9 @@ impl Story {
                 let wanted = &self.wrote[source as usize][from..from + bytes.len()];
                 assert!(bytes == wanted, "{source:?} at {at}");
                 assert!(bytes.len() as u64 <= length && head.gap == (at, head.from));
-                assert!(head.next_offset > at, "each part leads on");
+                assert!(head.to > at, "each part leads on");
                 omitted += head.from - at;
-                at = head.next_offset;
+                at = head.to;
             }
             omitted
         })
@@ -114,8 +114,7 @@ fn whatever_comes_is_paged_whole() {
         assert_eq!(story.omitted(300 + random.below(500) as u64), [0, 0]);
         let log = fs::metadata(temp.path().join("a")).unwrap().len();
         let index = fs::metadata(temp.path().join("a.index")).unwrap().len();
-        // Each restart begins a block.
-        assert!(index <= log / 8 + 6 * BLOCK, "{index} of {log}");
+        assert!(index <= 310 * RECORD_BYTES, "{index} for 300 pieces, {log} bytes");
     }
 }
 
@@ -163,7 +162,8 @@ fn a_log_that_ends_at_its_limit_has_no_longer_index_for_what_it_lacks() {
         story.data(Source::Errors, 1);
     }
     assert_eq!(story.omitted(150_000), [80_000 - 800, 20_000 - 200]);
-    assert!(fs::metadata(temp.path().join("a.index")).unwrap().len() < BLOCK);
+    // What is lost is one record; what the log has is a record for each piece.
+    assert!(fs::metadata(temp.path().join("a.index")).unwrap().len() < 410 * RECORD_BYTES);
 }
 
 /// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
@@ -239,4 +239,78 @@ fn an_index_that_makes_no_sense_gives_fewer_bytes_and_never_wrong_lengths() {
             assert!(part.bytes.len() <= 5_000, "{}", part.bytes.len());
         }
     }
+}
+
+/// rule: logs.md, Full disks: An index that is damaged or gone costs the separation of the streams,
+///   never the bytes
+#[test]
+fn a_damaged_index_costs_no_byte_of_a_log_that_lacks_nothing() {
+    let mut random = Random(7);
+    for round in 0..40 {
+        let temp = tempfile::tempdir().unwrap();
+        let mut story = Story::new(temp.path(), None);
+        let mut all = Vec::new();
+        for _ in 0..600 {
+            for source in BOTH {
+                let from = story.wrote[source as usize].len();
+                story.data(source, 1 + random.below(20));
+                all.extend_from_slice(&story.wrote[source as usize][from..]);
+            }
+        }
+        story.writer.close(1);
+        let path = temp.path().join("a.index");
+        let mut bytes = fs::read(&path).unwrap();
+        if round % 2 == 0 {
+            bytes.truncate(random.below(bytes.len()));
+        }
+        let (from, to) = (random.below(bytes.len() + 1), random.below(bytes.len() + 1));
+        if let Some(some) = bytes.get_mut(from..to) {
+            some.fill([0, 0xff, b'?'][random.below(3)]);
+        }
+        fs::write(&path, bytes).unwrap();
+        for total in [None, Some(all.len() as u64)] {
+            let wanted = Wanted { only: None, from: 0, to: u64::MAX, max_bytes: 1 << 20, total };
+            let found = range::read(&LogDir::open(temp.path()).unwrap(), "a", &wanted).unwrap();
+            assert!(found.bytes == all && found.head.log_from == 0, "{round}: {:?}", found.head);
+        }
+    }
+}
+
+/// Where the streams change more often than the index may tell, its oldest part goes, and no byte
+/// of the log.
+#[test]
+fn an_index_that_is_too_long_loses_its_beginning_and_no_byte() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = LogDir::open(temp.path()).unwrap();
+    let bounds = Bounds { keep_bytes: Some(1 << 20), ..Bounds::default() };
+    let mut writer = Writer::new(Ok(LogDir::open(temp.path()).unwrap()), bounds);
+    writer.open(1, "a");
+    let mut all = Vec::new();
+    for n in 0..40_000_usize {
+        let bytes = [u8::try_from(n % 251).unwrap(), u8::try_from(n % 241).unwrap()];
+        writer.data(1, BOTH[n % 2], &bytes);
+        all.extend_from_slice(&bytes);
+        if n % 64 == 0 {
+            writer.write_indexes();
+        }
+    }
+    let blocks =
+        std::os::unix::fs::MetadataExt::blocks(&temp.path().join("a.index").metadata().unwrap());
+    assert!(blocks * 512 <= (1 << 20) / 7, "{blocks} blocks");
+    let mut read = |only, from, total| {
+        let wanted = Wanted { only, from, to: u64::MAX, max_bytes: 1 << 20, total: Some(total) };
+        let (ack, bytes) = writer.range(&ReadRange { token: 1, wanted, name: "a".into() });
+        assert_eq!(ack.errno, 0);
+        let mut rest = bytes.as_slice();
+        (Head::take(&mut rest).unwrap(), rest.to_vec())
+    };
+    assert!(read(None, 0, 80_000).1 == all);
+    let (head, errors) = read(Some(Source::Errors), 0, 40_000);
+    let expected: Vec<u8> = all.chunks(4).flat_map(|both| &both[2..]).copied().collect();
+    assert!(head.gap.1 > 0 && head.gap.1 < 35_000, "{head:?}");
+    let from = usize::try_from(head.from).unwrap();
+    assert!(errors == expected[from..], "{head:?}");
+    writer.close(1);
+    let wanted = Wanted { only: None, from: 3, to: u64::MAX, max_bytes: 1 << 20, total: None };
+    assert!(range::read(&dir, "a", &wanted).unwrap().bytes == all[3..]);
 }

@@ -2,20 +2,11 @@
 //! session has, where and when it was started and how it ended, for who looks at logs of execds
 //! that are gone (logs.md, Facts beside each log). execd tells them in Facts frames (`frames`).
 
-use super::one_log::Log;
+use super::one_log::{Beside, Log};
 use crate::limits::{LOG_FACTS_DELAY_MS, LOG_FACTS_LATEST_MS, LOG_FACTS_WAITING_MAX, NS_PER_MS};
 use crate::sys::log_files::LogDir;
 use serde::Deserialize;
 use std::collections::VecDeque;
-
-/// What the log writer alone knows of a log, and adds to its facts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Beside {
-    /// By what its file is known (`LogFile::id`).
-    pub(super) file_id: Option<u64>,
-    /// It ended at a limit, before its session.
-    pub(super) truncated: bool,
-}
 
 /// Whether what stands where an ended log should be is the file that its log writer wrote, as far
 /// as the facts beside it say that. Errors: [`LogDir::check`]; ENOENT where nothing stands there.

@@ -8,28 +8,24 @@
 //! | `place` | the log directory |
 //! | `writer` | the logs |
 //! | `one_log` | one of them and its books |
-//! | `bounded` | its file, which loses its oldest bytes, or the file's segments |
+//! | `bounded` | its file, which loses its oldest bytes |
 //! | `meta` | the facts beside each log |
-//! | `index`, `blocks` | which bytes of a log are of which stream, and what it lacks |
-//! | `log_bytes` | the bytes of a log by their places |
-//! | `range`, `range_record` | parts of a session's output, read from its log |
+//! | `index` | which bytes of a log are of which stream, and what it lacks |
+//! | `range` | parts of a session's output, read from its log |
 //! | `guard` | the recorded sessions and their end |
 //! | `mod` | flags, and the loops that wait for the pipes |
 //!
 //! While there is nothing to do, each sleeps in one poll without a timeout. Each ends with 0 when
 //! its pipe from execd has ended, and with 2 when what that pipe brings makes no sense.
 
-mod blocks;
 mod bounded;
 pub mod frames;
 pub mod guard;
 mod index;
-mod log_bytes;
 pub mod meta;
 mod one_log;
 pub mod place;
 pub mod range;
-pub mod range_record;
 pub mod records;
 pub mod writer;
 

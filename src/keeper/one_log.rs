@@ -4,12 +4,10 @@
 use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind};
 use super::index::Index;
-use super::meta::Beside;
 use crate::limits::{
     FREE_SPACE_CHECK_BYTES, FREE_SPACE_CHECK_PARTS, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT,
 };
 use crate::pure::buffer::bound::Kept;
-use crate::pure::buffer::log_index::Run;
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::io::{ENODATA, ENOENT, ENOSYS, EOPNOTSUPP};
@@ -34,6 +32,15 @@ pub(super) struct State {
     pub(super) from: u64,
     /// The first byte of the output that is kept.
     pub(super) from_output: u64,
+}
+
+/// What the log writer alone knows of a log, and adds to its facts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// By what its file is known (`LogFile::id`).
+    pub(super) file_id: Option<u64>,
+    /// It ended at a limit, before its session.
+    pub(super) truncated: bool,
 }
 
 #[derive(Debug)]
@@ -86,7 +93,7 @@ impl Log {
             acked: State::default(),
             next_check: 0,
             looked_ns: clock::now_ns(),
-            index: Index::new(),
+            index: Index::new(kept.map(Kept::bytes)),
             owed: false,
         }
     }
@@ -176,7 +183,7 @@ impl Log {
             self.state.from_output = self.state.from_output.max(self.missing);
         }
         self.logged = self.logged.saturating_add(done as u64);
-        self.index.note(Run::Of(source, done as u64));
+        self.index.logged(source, done as u64);
         match outcome {
             Err(EOPNOTSUPP | ENOSYS) => {
                 self.truncate(Limit::NoHoles, dir);
@@ -226,7 +233,7 @@ impl Log {
 
     fn lose(&mut self, source: Source, len: usize) {
         self.missing = self.missing.saturating_add(len as u64);
-        self.index.note(Run::missing(source, len as u64));
+        self.index.missing(source, len as u64);
         // The last line of a log that has ended at a limit already says that more was to come.
         if !self.state.truncated || self.state.space {
             self.untold = self.untold.saturating_add(len as u64);
@@ -303,14 +310,14 @@ impl Log {
         }
         let (done, outcome) = file.append_anyway(line.as_bytes());
         self.state.noted = self.state.noted.saturating_add(done as u64);
-        self.index.note(Run::note(done as u64));
+        self.index.own(done as u64);
         outcome
     }
 
     /// Writes what its index on the disk does not have.
     pub(super) fn write_index(&mut self, dir: Option<&LogDir>) {
         match dir.filter(|_| self.file.is_some() || self.index.has_lost_its_log()) {
-            Some(dir) => self.index.flush(dir, &self.name),
+            Some(dir) => self.index.flush(dir, &self.name, self.file.is_some()),
             None => self.index.looked(),
         }
     }

@@ -1,18 +1,106 @@
-//! Reads parts of a session's output from its log, by offsets of the output (`range_record`), of
-//! logs that are being written and of those of sessions that have ended.
+//! Reads parts of a session's output from its log, by offsets of the output, of logs that are being
+//! written and of those of sessions that have ended; and the form in which parts are asked for and
+//! told (frames.rs has the frame and the record they stand in).
 //!
 //! What a log lacks is told as a gap and never made up: bytes that were lost, and the beginning of
 //! a log that has lost its oldest bytes, which the file has as NULs.
 
-use super::blocks::Blocks;
-use super::index::Index;
-use super::log_bytes::{Got, Layout, LogBytes};
-pub use super::range_record::{Head, Wanted};
-use crate::limits::LOG_RANGE_ANSWER_BYTES;
-use crate::pure::buffer::log_index::{Marks, Run};
+use super::index::{self, Index, Marks, Records, Run};
+use super::records::{Nonsense, RANGE_HEAD_BYTES, take, take_u64};
+use crate::limits::{LOG_PAGE_READ_BYTES, LOG_PAGE_READS_MAX, LOG_RANGE_ANSWER_BYTES};
 use crate::pure::buffer::source::Source;
+use crate::sys::beside_files::PlacedFile;
 use crate::sys::io::ENOENT;
 use crate::sys::log_files::LogDir;
+
+/// Bytes of a [`ReadRange`] before the name.
+pub(super) const READ_RANGE_FIXED_BYTES: usize = 40;
+
+/// Which part of the output is asked for. All offsets count bytes of the output, as a session gave
+/// it: of both streams in the order in which they were read, or of the one that is asked for alone.
+/// They are no places in the file, which has lines of the keeper's own and lacks what was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The stream that is asked for alone.
+    pub only: Option<Source>,
+    /// The first byte; a negative number counts from the end of the output.
+    pub from: i64,
+    /// The end of what is asked for; `u64::MAX` is the end of the output.
+    pub to: u64,
+    /// Bytes at most, and never more than `LOG_RANGE_ANSWER_BYTES`.
+    pub max_bytes: u64,
+    /// How many bytes the output has by now, as far as that is known.
+    pub total: Option<u64>,
+}
+
+/// A part of the output that is asked for, of this log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadRange {
+    /// Comes back with the range.
+    pub token: u64,
+    /// Which part.
+    pub wanted: Wanted,
+    /// The log's name inside the log directory.
+    pub name: String,
+}
+
+/// What is said of the part that was read: one run of bytes that lie together in the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The first byte that was read.
+    pub from: u64,
+    /// Where the bytes that were read end, and where to go on.
+    pub to: u64,
+    /// What was asked for in front of `from` and is not in the log; equal where nothing is.
+    pub gap: (u64, u64),
+    /// The first byte that is still in the log: all before is gone.
+    pub log_from: u64,
+    /// Bytes of the output that the log writer knows of.
+    pub known_total: u64,
+}
+
+impl ReadRange {
+    pub(super) fn push(&self, out: &mut Vec<u8>) {
+        let wanted = &self.wanted;
+        out.extend_from_slice(&self.token.to_le_bytes());
+        out.extend_from_slice(&wanted.from.to_le_bytes());
+        out.extend_from_slice(&wanted.to.to_le_bytes());
+        out.extend_from_slice(&wanted.max_bytes.to_le_bytes());
+        out.extend_from_slice(&wanted.total.unwrap_or(u64::MAX).to_le_bytes());
+        out.extend_from_slice(self.name.as_bytes());
+    }
+
+    /// Reads all but the name, which is left in `rest`. Errors: there is less than that.
+    pub(super) fn take(only: Option<Source>, rest: &mut &[u8]) -> Result<(u64, Wanted), Nonsense> {
+        let token = take_u64(rest)?;
+        let from = i64::from_le_bytes(take(rest)?);
+        let (to, max_bytes) = (take_u64(rest)?, take_u64(rest)?);
+        let total = Some(take_u64(rest)?).filter(|total| *total != u64::MAX);
+        Ok((token, Wanted { only, from, to, max_bytes, total }))
+    }
+}
+
+impl Head {
+    /// Its bytes as they stand in front of the range's own.
+    pub fn encode(&self) -> [u8; RANGE_HEAD_BYTES] {
+        let (gap_from, gap_to) = self.gap;
+        let numbers = [self.from, self.to, gap_from, gap_to, self.log_from, self.known_total];
+        let mut out = [0; RANGE_HEAD_BYTES];
+        for (place, number) in out.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+
+    /// Takes it off the front of `rest`. Errors: there is less than one.
+    pub fn take(rest: &mut &[u8]) -> Result<Self, Nonsense> {
+        let mut next = || take_u64(rest);
+        let (from, to) = (next()?, next()?);
+        let gap = (next()?, next()?);
+        let (log_from, known_total) = (next()?, next()?);
+        Ok(Self { from, to, gap, log_from, known_total })
+    }
+}
 
 /// A part of the output that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,52 +119,42 @@ impl Range {
 }
 
 /// Reads a part of the output of a session that has ended, whose log has this name. Where the log
-/// is gone and the output's length is known, all of it is a gap. Errors: openat(2), pread(2);
-/// ENOENT where nothing is known.
+/// is gone and the output's length is known, all of it is a gap. A log without an index, or with
+/// one that makes no sense, is read as it is. Errors: openat(2), pread(2); ENOENT where nothing is
+/// known.
 pub fn read(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
-    let index = Blocks::on_disk(dir, name)?;
     let layout = match Layout::find(dir, name) {
         Ok(layout) => layout,
         Err(ENOENT) if wanted.total.is_some() => Layout { kept_from: u64::MAX, size: 0 },
         Err(errno) => return Err(errno),
     };
-    let size = layout.size;
-    let blocks = match index {
-        Some(index) => index,
-        None => without_index(wanted, size)?,
+    let records = match Records::on_disk(dir, name, layout.size)? {
+        Some(records) => records,
+        None => without_index(wanted, layout.size)?,
     };
-    Reader { dir, name, blocks, layout, ended: true }.read(wanted)
+    Reader { dir, name, records, layout, ended: true }.read(wanted)
 }
 
-/// Whether an index lies beside this log that cannot be read, or in which nothing makes sense.
+/// Whether an index lies beside this log that cannot be read, or in which nothing makes sense: what
+/// is read of the log has lines of the log writer's own in it then.
 pub fn has_broken_index(dir: &LogDir, name: &str) -> bool {
-    let index = Blocks::on_disk(dir, name);
-    index.map_or(true, |index| index.is_some_and(|index| index.count() == 0))
+    index::is_broken(dir, name)
 }
 
 /// How many bytes of a log are there. Errors: openat(2), lseek(2).
 pub fn bytes_there(dir: &LogDir, name: &str) -> Result<u64, i32> {
-    Layout::find(dir, name).map(Layout::bytes_there)
-}
-
-/// Reads a part of a log as it is, as [`read`] does of the output: lines of the log writer's own
-/// are in it.
-pub fn read_as_is(dir: &LogDir, name: &str, wanted: &Wanted) -> Result<Range, i32> {
-    let layout = Layout::find(dir, name)?;
-    let blocks = Blocks::plain(Source::Output, layout.size);
-    let wanted = Wanted { only: None, total: None, ..wanted.clone() };
-    Reader { dir, name, blocks, layout, ended: true }.read(&wanted)
+    Layout::find(dir, name).map(|layout| layout.size.saturating_sub(layout.kept_from))
 }
 
 /// What a log of `size` bytes has that has no index: bytes of one stream alone, from its first one
 /// on. What it has beyond the output somebody else has appended: a log writer writes no line of
 /// its own without an index. Errors: ENOENT where it is not known of which stream they are.
-fn without_index(wanted: &Wanted, size: u64) -> Result<Blocks, i32> {
+fn without_index(wanted: &Wanted, size: u64) -> Result<Records, i32> {
     Ok(match (wanted.only, wanted.total) {
-        (None, total) => Blocks::plain(Source::Output, total.unwrap_or(size).min(size)),
-        (Some(source), Some(total)) if size == total => Blocks::plain(source, size),
+        (None, total) => Records::plain(Source::Output, total.unwrap_or(size).min(size)),
+        (Some(source), Some(total)) if size == total => Records::plain(source, size),
         // All of it is the other stream's.
-        (Some(_), Some(0)) => Blocks::plain(Source::Output, 0),
+        (Some(_), Some(0)) => Records::plain(Source::Output, 0),
         (Some(_), _) => return Err(ENOENT),
     })
 }
@@ -88,15 +166,15 @@ pub(super) fn read_live(
     wanted: &Wanted,
     (index, layout): (&Index, Layout),
 ) -> Result<Range, i32> {
-    let blocks = index.blocks(dir, name);
-    Reader { dir, name, blocks, layout, ended: false }.read(wanted)
+    let records = index.records(dir, name);
+    Reader { dir, name, records, layout, ended: false }.read(wanted)
 }
 
 /// A log that is read.
 struct Reader<'a> {
     dir: &'a LogDir,
     name: &'a str,
-    blocks: Blocks,
+    records: Records,
     layout: Layout,
     /// Nothing more will come: what the output has beyond the log's end was lost.
     ended: bool,
@@ -104,13 +182,13 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self, wanted: &Wanted) -> Result<Range, i32> {
-        let known_total = self.blocks.end().of(wanted.only);
+        let known_total = self.records.end_of(wanted.only);
         let total = wanted.total.unwrap_or(known_total);
         let from = begins(wanted.from, total);
         let to = wanted.to.min(total);
         let max_bytes = wanted.max_bytes.min(LOG_RANGE_ANSWER_BYTES);
         let mut range = self.part(&Asked { only: wanted.only, from, to, max_bytes })?;
-        let log_from = self.blocks.output_at(self.layout.kept_from, wanted.only)?;
+        let log_from = self.records.output_at(self.layout.kept_from, wanted.only)?;
         // What lies behind the end of a log that has ended was lost as well.
         let gone = self.ended && log_from >= known_total;
         range.head.log_from = if gone { total } else { log_from };
@@ -132,11 +210,11 @@ impl Reader<'_> {
             log: LogBytes::new(self.dir, self.name),
         };
         if asked.from < to {
-            let of = |marks: Marks| marks.of(asked.only);
-            let reached =
-                self.blocks.each(part.at, &of, &mut |marks, run| part.take(marks, run))?;
+            let of = |marks: &Marks| marks.of(asked.only);
+            let wanted = (part.at, asked.only.is_none());
+            let reached = self.records.each(wanted, &of, &mut |run| part.take(&run))?;
             if reached {
-                let known = self.blocks.end().of(asked.only);
+                let known = self.records.end_of(asked.only);
                 part.lack(if self.ended { to } else { to.min(known) });
             }
         }
@@ -175,15 +253,15 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Takes in what comes next in the log at `marks`; false when the part is complete.
-    fn take(&mut self, marks: Marks, run: Run) -> Result<bool, i32> {
-        let (from, next) = (marks.of(self.only), marks.behind(run).of(self.only));
+    /// Takes in what comes next in the log; false when the part is complete.
+    fn take(&mut self, run: &Run) -> Result<bool, i32> {
+        let (from, next) = (run.from.of(self.only), run.to.of(self.only));
         if next <= self.at {
             return Ok(true);
         }
         // What lies before this run and was not told of is not known; nor is what was punched.
-        let kept = self.layout.kept_from.saturating_sub(marks.file);
-        let logged = run.logged(self.only).min(self.layout.size.saturating_sub(marks.file));
+        let kept = self.layout.kept_from.saturating_sub(run.from.file);
+        let logged = run.logged(self.only).min(self.layout.size.saturating_sub(run.from.file));
         let gone = kept.min(logged);
         if (gone > 0 || from > self.at) && !self.lack(from.saturating_add(gone)) {
             return Ok(false);
@@ -191,7 +269,7 @@ impl Part<'_> {
         if from + logged > self.at {
             let inside = self.at - from;
             let end = (from + logged).min(self.wanted_end());
-            let place = marks.file.saturating_add(inside);
+            let place = run.from.file.saturating_add(inside);
             let before = self.bytes.len();
             let got = self.log.append(&mut self.bytes, place, end.saturating_sub(self.at))?;
             self.at += (self.bytes.len() - before) as u64;
@@ -226,10 +304,106 @@ impl Part<'_> {
         let at = self.at;
         let from = at - self.bytes.len() as u64;
         let gap = (self.begins, from);
-        let head = Head { from, to: at, next_offset: at, gap, ..Head::default() };
+        let head = Head { from, to: at, gap, ..Head::default() };
         Range { head, bytes: self.bytes }
     }
 }
+
+/// Where the bytes of a log lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// The log's first byte that is kept.
+    pub(super) kept_from: u64,
+    /// Where the log ends.
+    pub(super) size: u64,
+}
+
+impl Layout {
+    /// Finds out where the bytes lie of a log that nobody writes any more. Errors: openat(2),
+    /// lseek(2).
+    fn find(dir: &LogDir, log: &str) -> Result<Self, i32> {
+        let file = dir.read_log(log)?;
+        let size = file.size()?;
+        Ok(Self { kept_from: file.first_data()?.min(size), size })
+    }
+}
+
+/// What came of reading some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Got {
+    /// All of them.
+    All,
+    /// Fewer, since enough was read for one part.
+    Enough,
+    /// Fewer, since the log has not all of them any more.
+    Fewer,
+}
+
+/// A log that is read.
+#[derive(Debug)]
+struct LogBytes<'a> {
+    dir: &'a LogDir,
+    name: &'a str,
+    file: Option<PlacedFile>,
+    window: Vec<u8>,
+    begins_at: u64,
+    reads: usize,
+}
+
+impl<'a> LogBytes<'a> {
+    const fn new(dir: &'a LogDir, name: &'a str) -> Self {
+        Self { dir, name, file: None, window: Vec::new(), begins_at: 0, reads: 0 }
+    }
+
+    /// Appends bytes of the log to `out`. Errors: openat(2), pread(2).
+    fn append(&mut self, out: &mut Vec<u8>, from: u64, bytes: u64) -> Result<Got, i32> {
+        let end = from.saturating_add(bytes);
+        let mut at = from;
+        while at < end {
+            let window_end = self.begins_at + self.window.len() as u64;
+            if at < self.begins_at || at >= window_end {
+                if self.reads == LOG_PAGE_READS_MAX {
+                    return Ok(Got::Enough);
+                }
+                self.reads += 1;
+                self.fill(at)?;
+                if self.window.is_empty() {
+                    return Ok(Got::Fewer);
+                }
+                continue;
+            }
+            let from = usize::try_from(at - self.begins_at).unwrap_or(0);
+            let taken = usize::try_from(end - at).unwrap_or(usize::MAX);
+            let taken = taken.min(self.window.len() - from);
+            out.extend_from_slice(&self.window[from..from + taken]);
+            at += taken as u64;
+        }
+        Ok(Got::All)
+    }
+
+    /// Reads what lies at this place into the window: nothing where nothing is there.
+    fn fill(&mut self, at: u64) -> Result<(), i32> {
+        self.window.clear();
+        self.begins_at = at;
+        if self.file.is_none() {
+            match self.dir.read_log(self.name) {
+                Ok(file) => self.file = Some(file),
+                Err(ENOENT) => return Ok(()),
+                Err(errno) => return Err(errno),
+            }
+        }
+        let Some(file) = &self.file else { return Ok(()) };
+        self.window = vec![0; LOG_PAGE_READ_BYTES];
+        let read = file.read_at(&mut self.window, at)?;
+        self.window.truncate(read);
+        Ok(())
+    }
+}
+
+const _: () = {
+    // A part of one run is read with room to spare.
+    assert!(LOG_PAGE_READS_MAX as u64 * LOG_PAGE_READ_BYTES as u64 > 4 * LOG_RANGE_ANSWER_BYTES);
+};
 
 #[cfg(test)]
 #[path = "range_tests.rs"]

@@ -23,8 +23,7 @@ fn a_plain_log_is_read_by_its_offsets() {
     ] {
         let found = read(&dir, "a", &asked).unwrap();
         let to = from + text.len() as u64;
-        let head =
-            Head { from, to, next_offset: to, gap: found.head.gap, log_from: 0, known_total: 10 };
+        let head = Head { from, to, gap: found.head.gap, log_from: 0, known_total: 10 };
         assert_eq!((found.head, found.bytes.as_slice()), (head, text.as_bytes()), "{asked:?}");
         assert_eq!(found.head.gap.0, found.head.gap.1);
     }
@@ -50,8 +49,8 @@ fn of_a_log_that_is_gone_all_is_a_gap() {
     let dir = LogDir::open(temp.path()).unwrap();
     assert_eq!(read(&dir, "a", &wanted(0, 10, 10)), Err(ENOENT));
     let found = read(&dir, "a", &Wanted { total: Some(50), ..wanted(-20, u64::MAX, 5) }).unwrap();
-    let Head { from, to, next_offset, gap, log_from, .. } = found.head;
-    assert_eq!((from, to, next_offset, gap, log_from), (50, 50, 50, (30, 50), 50));
+    let Head { from, to, gap, log_from, .. } = found.head;
+    assert_eq!((from, to, gap, log_from), (50, 50, (30, 50), 50));
     assert!(found.bytes.is_empty());
 }
 
@@ -86,18 +85,34 @@ fn a_hole_at_the_beginning_is_a_gap_and_no_nuls() {
     assert_eq!(told(&inside), (90, 90, (7, 90), String::new()));
 }
 
+/// rule: logs.md, Full disks: An index that is damaged or gone costs the separation of the streams,
+///   never the bytes
 #[test]
-fn of_an_index_that_makes_no_sense_nothing_is_made_up() {
+fn a_log_with_an_index_that_makes_no_sense_is_read_as_it_is() {
     let temp = tempfile::tempdir().unwrap();
     fs::write(temp.path().join("a"), "0123456789").unwrap();
     fs::write(temp.path().join("a.index"), "nonsense").unwrap();
     let dir = LogDir::open(temp.path()).unwrap();
     let asked = Wanted { total: Some(10), ..wanted(2, u64::MAX, 100) };
-    assert_eq!(told(&read(&dir, "a", &asked).unwrap()), (10, 10, (2, 10), String::new()));
+    assert!(has_broken_index(&dir, "a"));
+    assert_eq!(told(&read(&dir, "a", &asked).unwrap()), (2, 10, (2, 2), "23456789".to_owned()));
+    let one = Wanted { only: Some(Source::Errors), total: Some(4), ..wanted(0, u64::MAX, 100) };
+    assert_eq!(read(&dir, "a", &one), Err(ENOENT), "whose they are nobody can tell");
     // One of which the disk took nothing.
     fs::write(temp.path().join("a.index"), "").unwrap();
+    assert!(!has_broken_index(&dir, "a"));
     let found = read(&dir, "a", &Wanted { total: Some(15), ..asked }).unwrap();
     assert_eq!(told(&found).3, "23456789");
     let behind = read(&dir, "a", &Wanted { total: Some(15), ..wanted(10, u64::MAX, 100) }).unwrap();
     assert_eq!(told(&behind), (15, 15, (10, 15), String::new()));
+}
+
+#[test]
+fn what_is_said_of_a_range_is_read_back() {
+    let head = Head { from: 1, to: 1 << 40, gap: (4, u64::MAX), log_from: 6, known_total: 7 };
+    let bytes = [&head.encode()[..], b"text"].concat();
+    let mut rest = bytes.as_slice();
+    assert_eq!(Head::take(&mut rest), Ok(head));
+    assert_eq!(rest, b"text");
+    assert!(Head::take(&mut &bytes[..RANGE_HEAD_BYTES - 1]).is_err());
 }

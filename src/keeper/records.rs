@@ -5,8 +5,8 @@ use crate::limits::LOG_RANGE_ANSWER_BYTES;
 
 /// Bytes of one acknowledgement; below PIPE_BUF, so a record is never cut by another writer.
 pub const ACK_BYTES: usize = 64;
-/// Bytes of what is said of a range, in front of its bytes (range_record.rs).
-pub const RANGE_HEAD_BYTES: usize = 56;
+/// Bytes of what is said of a range, in front of its bytes (range.rs).
+pub const RANGE_HEAD_BYTES: usize = 48;
 /// Bytes of one guard record.
 pub const GUARD_RECORD_BYTES: usize = 32;
 
@@ -18,8 +18,8 @@ const FLAG_NAMED: u8 = 8;
 const GUARD_ADD: u8 = 1;
 const GUARD_REMOVE: u8 = 2;
 const GUARD_GOODBYE: u8 = 3;
-/// Most bytes behind an acknowledgement: those of a range, its head and the byte in front of it.
-const BEHIND_MAX_BYTES: u64 = LOG_RANGE_ANSWER_BYTES + RANGE_HEAD_BYTES as u64 + 1;
+/// Most bytes behind an acknowledgement: those of a range and its head.
+const BEHIND_MAX_BYTES: u64 = LOG_RANGE_ANSWER_BYTES + RANGE_HEAD_BYTES as u64;
 
 /// In an added record: a run of pi.
 const FLAG_WHOLE: u8 = 1;

@@ -7,10 +7,9 @@
 use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind, ReadRange, Reopen};
 use super::index::Index;
-use super::log_bytes::Layout;
 use super::meta::{self, Waiting};
 use super::one_log::Log;
-use super::range;
+use super::range::{self, Layout};
 use crate::limits::{LOG_PLACE_CHECK_MS, NS_PER_MS};
 use crate::pure::buffer::bound::{Bounds, Kept};
 use crate::pure::buffer::source::Source;
@@ -116,9 +115,10 @@ impl Writer {
         log.state.from = from;
         let streams = [known.total.saturating_sub(known.errors_total), known.errors_total];
         if let (Ok(dir), true) = (&self.dir, opened.is_ok()) {
-            log.index = Index::again(dir, &known.name, size, log.state.noted, streams);
+            let kept = kept.map(Kept::bytes);
+            log.index = Index::again((dir, &known.name), kept, size, log.state.noted, streams);
         } else {
-            log.index = Index::anew(streams);
+            log.index = Index::anew(kept.map(Kept::bytes), streams);
         }
         log.state.from_output = match size {
             0 => log.missing,

@@ -41,21 +41,18 @@ pub const CLEAN_PAUSE_MS: u64 = 100;
 /// How long a log writer whose execd has ended goes on with a look.
 pub const CLEAN_LINGER_MS: u64 = 2_000;
 
-/// Bytes of a block of the index: what a page looks at first, and what is written again and again
-/// while it grows.
-pub const LOG_INDEX_BLOCK_BYTES: usize = 4096;
-/// Bytes of a block's head.
-pub const LOG_INDEX_HEAD_BYTES: usize = 40;
-/// Blocks that wait to be written; where more do, what they tell is forgotten.
-pub const LOG_INDEX_QUEUE_BLOCKS: usize = 16;
-/// Blocks that one page of a stream looks at.
-pub const LOG_PAGE_BLOCKS_MAX: usize = 1024;
+/// The index of a log keeps so many bytes at most: this part of what is kept of its log.
+pub const LOG_INDEX_PARTS: u64 = 8;
+/// Bytes of records that wait to be written; where more do, what they tell is forgotten.
+pub const LOG_INDEX_QUEUE_BYTES: usize = 64 * 1024;
+/// Bytes of the index that are read at a time.
+pub const LOG_INDEX_READ_BYTES: usize = 4096;
+/// Bytes of the index that one page looks at.
+pub const LOG_INDEX_LOOK_BYTES: u64 = 4 * 1024 * 1024;
 /// Bytes of the log that are read at a time for a page of a stream.
 pub const LOG_PAGE_READ_BYTES: usize = 32 * 1024;
 /// How often the log is read for one page of a stream: above, the page is shorter than was asked.
 pub const LOG_PAGE_READS_MAX: usize = 256;
-/// Bytes of the facts beside a log that are looked at.
-pub const LOG_META_BYTES: usize = 4096;
 /// Most bytes of one part of a session's output that is read from its log.
 pub const LOG_RANGE_MAX_BYTES: u64 = 1024 * 1024;
 /// Most bytes of one answer of the log writer: those of a part, and the few before it that tell how

@@ -1,13 +1,12 @@
 //! Files in the log directory that are read and written at places: a log's index, which tells which
-//! of the log's bytes are whose, the facts about its session, and the log itself, of which parts are
-//! read. The beginning of a log and of its index goes back to the disk here.
+//! of the log's bytes are whose, the facts about its session, and the log itself, of which parts
+//! are read. The beginning of a log and of its index goes back to the disk here.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use super::io::{EIO, errno, errno_of};
-use super::log_files::LogDir;
+use super::io::{EIO, errno_of};
+use super::log_files::{LogDir, first_data, punch};
 use crate::limits::LOG_BLOCK_BYTES;
 
 /// What a log's index is named, behind the log's own name.
@@ -17,7 +16,8 @@ pub const INDEX_SUFFIX: &str = ".index";
 #[derive(Debug)]
 pub struct PlacedFile(File);
 
-/// How the file of facts beside a log ends, in the place of `.log` (logs.md, Facts beside each log).
+/// How the file of facts beside a log ends, in the place of `.log` (logs.md, Facts beside each
+/// log).
 const META_SUFFIX: &str = ".meta";
 
 /// The name of the file of facts beside the log of this name.
@@ -68,42 +68,9 @@ impl LogDir {
     }
 }
 
-/// Gives the blocks of `from..to` back to the disk. The file's size and all its other bytes stay.
-/// Errors: fallocate(2).
-pub(super) fn punch(file: &File, from: u64, to: u64) -> Result<(), i32> {
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    let place = |place: u64| i64::try_from(place).map_err(|_| libc::EFBIG);
-    let (offset, length) = (place(from)?, place(to.saturating_sub(from))?);
-    loop {
-        // SAFETY: the descriptor is open; fallocate takes plain numbers.
-        if unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) } == 0 {
-            return Ok(());
-        }
-        match errno() {
-            libc::EINTR => {}
-            errno => return Err(errno),
-        }
-    }
-}
-
-/// The place of a file's first byte that is not in a hole; its size where there is none, 0 where
-/// its file system does not say. Errors: lseek(2).
-pub(super) fn first_data(file: &File) -> Result<u64, i32> {
-    // SAFETY: lseek takes numbers only, and the descriptor is open.
-    let found = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_DATA) };
-    if let Ok(found) = u64::try_from(found) {
-        return Ok(found);
-    }
-    match errno() {
-        libc::ENXIO => file.metadata().map(|found| found.len()).map_err(errno_of),
-        libc::EINVAL => Ok(0),
-        errno => Err(errno),
-    }
-}
-
 impl PlacedFile {
     /// Cuts it to a length. Errors: ftruncate(2).
-    fn cut(&self, length: u64) -> Result<(), i32> {
+    pub fn cut(&self, length: u64) -> Result<(), i32> {
         self.0.set_len(length).map_err(errno_of)
     }
 
@@ -123,27 +90,38 @@ impl PlacedFile {
     }
 
     /// Writes bytes at a place, all or none of them: where only some go in, the file ends at that
-    /// place, or behind its first byte. Errors: pwrite(2).
+    /// place. Errors: pwrite(2).
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), i32> {
+        let (done, outcome) = self.write_some(bytes, offset);
+        if outcome.is_err() && done > 0 {
+            // They and what stood behind them before would tell what neither has told.
+            self.cut(offset)?;
+        }
+        outcome
+    }
+
+    /// Writes bytes in the place of others: where only some go in, those others are put back.
+    /// Errors: pwrite(2).
+    pub fn overwrite(&self, bytes: &[u8], others: &[u8], offset: u64) -> Result<(), i32> {
+        let (done, outcome) = self.write_some(bytes, offset);
+        if outcome.is_err() {
+            self.write_some(&others[..done.min(others.len())], offset).1?;
+        }
+        outcome
+    }
+
+    /// Gives how many bytes went in, and the errno that stopped the rest.
+    fn write_some(&self, bytes: &[u8], offset: u64) -> (usize, Result<(), i32>) {
         let mut done = 0;
         while done < bytes.len() {
-            let failed = match self.0.write_at(&bytes[done..], offset + done as u64) {
-                Ok(0) => EIO,
-                Ok(bytes) => {
-                    done += bytes;
-                    continue;
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => errno_of(error),
-            };
-            if done > 0 {
-                // They and what stood behind them before would tell what neither has told, and an
-                // empty file that there was never anything to tell.
-                self.cut(offset.max(1))?;
+            match self.0.write_at(&bytes[done..], offset + done as u64) {
+                Ok(0) => return (done, Err(EIO)),
+                Ok(bytes) => done += bytes,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return (done, Err(errno_of(error))),
             }
-            return Err(failed);
         }
-        Ok(())
+        (done, Ok(()))
     }
 
     /// Reads at a place until `buffer` is full or the file ends; gives how many bytes that were.

@@ -255,8 +255,8 @@ impl HourlyCleaning {
         self.due_ns = clock::now_ns() + pause_ns;
     }
 
-    /// The execd has ended and nobody waits any more: does what its start had to do, or ends what is
-    /// under way, but for a directory that would take too long.
+    /// The execd has ended and nobody waits any more: does what its start had to do, or ends what
+    /// is under way, but for a directory that would take too long.
     pub fn end(&mut self, dir: &LogDir) {
         let until_ns = clock::now_ns() + CLEAN_LINGER_MS * NS_PER_MS;
         while (self.is_new || self.under_way.is_some()) && clock::now_ns() < until_ns {

@@ -1,9 +1,8 @@
 //! The log directory and the files in it: private, never through a symlink, nothing touched
 //! that is not ours.
 
-use super::beside_files::{first_data, punch};
 use super::host;
-use super::io::{EISDIR, ELOOP, ENOENT, ESPIPE, ESTALE, errno_of, owned};
+use super::io::{EISDIR, ELOOP, ENOENT, ESPIPE, ESTALE, errno, errno_of, owned};
 use crate::limits::{FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
 use std::ffi::{CStr, CString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -215,6 +214,39 @@ impl LogDir {
 
     pub(super) fn raw_fd(&self) -> RawFd {
         self.dir.as_raw_fd()
+    }
+}
+
+/// Gives the blocks of `from..to` back to the disk. The file's size and all its other bytes stay.
+/// Errors: fallocate(2).
+pub(super) fn punch(file: &File, from: u64, to: u64) -> Result<(), i32> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let place = |place: u64| i64::try_from(place).map_err(|_| libc::EFBIG);
+    let (offset, length) = (place(from)?, place(to.saturating_sub(from))?);
+    loop {
+        // SAFETY: the descriptor is open; fallocate takes plain numbers.
+        if unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) } == 0 {
+            return Ok(());
+        }
+        match errno() {
+            libc::EINTR => {}
+            errno => return Err(errno),
+        }
+    }
+}
+
+/// The place of a file's first byte that is not in a hole; its size where there is none, 0 where
+/// its file system does not say. Errors: lseek(2).
+pub(super) fn first_data(file: &File) -> Result<u64, i32> {
+    // SAFETY: lseek takes numbers only, and the descriptor is open.
+    let found = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_DATA) };
+    if let Ok(found) = u64::try_from(found) {
+        return Ok(found);
+    }
+    match errno() {
+        libc::ENXIO => file.metadata().map(|found| found.len()).map_err(errno_of),
+        libc::EINVAL => Ok(0),
+        errno => Err(errno),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Going through a log directory: its names and which of them are parts of logs, the newest logs
-//! (logs.md, Reading by people), and the deletion of a log that nobody uses, with what belongs to it.
+//! (logs.md, Reading by people), and the deletion of a log that nobody uses, with what belongs to
+//! it.
 
 use super::beside_files::INDEX_SUFFIX;
 use super::io::{errno, owned};

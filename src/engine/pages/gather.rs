@@ -106,7 +106,7 @@ fn joined(mut front: Range, came: Range) -> Range {
 }
 
 fn nothing_at(at: u64) -> Piece {
-    let head = Head { from: at, to: at, next_offset: at, gap: (at, at), ..Head::default() };
+    let head = Head { from: at, to: at, gap: (at, at), ..Head::default() };
     (at, Range { head, bytes: Vec::new() })
 }
 
@@ -137,7 +137,7 @@ mod tests {
         let end = lacks.iter().map(|gap| gap.0).filter(|gap| *gap > from).min().unwrap_or(TOTAL);
         let to = end.min(from + most.min(wanted.max_bytes)).min(wanted.to).max(from);
         let gap = (begins, from);
-        let head = Head { from, to, next_offset: to, gap, log_from: 0, known_total: TOTAL };
+        let head = Head { from, to, gap, log_from: 0, known_total: TOTAL };
         Range { head, bytes: (from..to).map(byte).collect() }
     }
 

@@ -46,6 +46,11 @@ impl Kept {
         bounds.keep_bytes.map(|keep| Self::of(keep.min(most)))
     }
 
+    /// How many bytes those are.
+    pub const fn bytes(self) -> u64 {
+        self.bytes
+    }
+
     /// Bytes that the log may get before it has to lose its oldest ones. What it takes stays within
     /// what is kept and one step, of which some are left for the file system's own books of the
     /// file's blocks.

@@ -5,7 +5,6 @@ pub mod bound;
 pub mod byte_queue;
 pub mod handed_out;
 pub mod head_tail;
-pub mod log_index;
 pub mod news;
 pub mod outbox;
 pub mod remembered;
