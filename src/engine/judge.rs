@@ -285,7 +285,7 @@ fn kill_what_is_late<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
 fn verdict<F: Families>(entry: &Entry<F>, wait: &Wait, cx: &Cx<F>) -> Option<Why> {
     let why = entry.family.verdict(&entry.core, wait, &moment(&entry.core, wait, cx), cx)?;
     let at_once = wait.kind == WaitKind::Start && wait.due_ns.is_none() && why == Why::Deadline;
-    (!(at_once && !entry.core.start.runs())).then_some(why)
+    (!at_once || entry.core.start.runs()).then_some(why)
 }
 
 /// What a wait of a session is judged against now.

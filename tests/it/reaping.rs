@@ -2,7 +2,7 @@
 //! ends).
 
 use crate::common::outside::{self, children, go_on, stop, zombies};
-use crate::common::{Execd, Setup, eventually, output, pid_of, send_signal, session_of};
+use crate::common::{Execd, Setup, eventually, output, pid_of, send_signal};
 use serde_json::{Value, json};
 
 /// Nothing is left of all that came to execd but its keeper.

@@ -245,7 +245,7 @@ impl Records {
             let mut to = self.end;
             to.file += self.tail;
             to.streams[0] = to.streams[0].saturating_add(self.tail);
-            return Ok(take(Run { kind: Kind::Mixed, from: self.end, to })?);
+            return take(Run { kind: Kind::Mixed, from: self.end, to });
         }
         Ok(true)
     }
