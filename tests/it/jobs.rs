@@ -333,7 +333,8 @@ fn stdin_is_not_read_while_as_many_requests_wait_as_may() {
     let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let session = execd.open_making(&until_file("go"), None);
     let wait = json!({"session_ids": [session], "timeout_ms": 600_000});
-    let all = lines(3_000, |_| ("wait_for", wait.clone()));
+    // The rest of them lies in the pipe meanwhile.
+    let all = lines(1_500, |_| ("wait_for", wait.clone()));
     execd.send_raw(all.as_bytes());
     let mut other = Wire::connect(&execd.socket());
     execd.close_stdin();
@@ -347,8 +348,8 @@ fn stdin_is_not_read_while_as_many_requests_wait_as_may() {
         .filter(|line| line.get("result").is_some())
         .filter_map(|line| line["id"].as_u64())
         .collect();
-    assert_eq!(ids.len(), 3_000, "{:?}", rest.iter().find(|line| line.get("error").is_some()));
-    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 3_000);
+    assert_eq!(ids.len(), 1_500, "{:?}", rest.iter().find(|line| line.get("error").is_some()));
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 1_500);
     assert_eq!(execd.exit_code(), Some(0));
 }
 
