@@ -35,7 +35,7 @@ lint:
 	fi
 
 # nextest gives each test a process of its own: signal masks, children and fds are a process's.
-unit:
+unit: build
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		cargo nextest run --locked --no-fail-fast $(if $(CI),--profile ci); \
 	else \

@@ -287,6 +287,11 @@ impl Host {
         status_number(self.pid(), "VmRSS")
     }
 
+    /// Memory of execd alone: no pages of files, which all that map them share.
+    pub fn own_memory_kib(&self) -> u64 {
+        status_number(self.pid(), "RssAnon")
+    }
+
     /// The most memory that execd ever had in use.
     pub fn peak_rss_kib(&self) -> u64 {
         status_number(self.pid(), "VmHWM")
