@@ -147,7 +147,8 @@ fn a_request_takes_as_many_instructions_beside_hundreds_of_idle_sessions() {
     }
     let binary = release::binary();
     let mut counted = Counted::start(&binary);
-    let command = json!({"cmd": "true"});
+    // A wait that is to end where nothing can come any more looks at the children of execd.
+    let command = json!({"cmd": "true", "on_impossible": "wait"});
     let mut measure = |sessions: usize| {
         open(&mut counted.execd, sessions);
         let pings = counted.of("ping", &json!({}), 500);
