@@ -139,7 +139,9 @@ fn a_listener_that_is_there_ends_a_wait_at_once_and_all_who_wait_are_answered() 
     let Some(mut execd) = start() else { return };
     let port = free_port();
     let id = session_of(&execd.open(&format!("read x; exec python3 listener.py 127.0.0.1 {port}")));
-    let until = json!({"session_id": id, "until": {"port": port}, "yield_time_ms": 60_000});
+    // Until its line comes, the listener is impossible.
+    let until = json!({"session_id": id, "until": {"port": port}, "yield_time_ms": 60_000,
+        "on_impossible": "wait"});
     let any = merged(until.clone(), json!({"until": {"port": "any"}}));
     let waits = [
         execd.start_request("write_stdin", until.clone()),
