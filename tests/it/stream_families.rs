@@ -72,8 +72,8 @@ fn the_reads_of_the_families_take_nothing_from_each_other() {
 fn a_wait_of_each_family_ends_for_its_own_reason() {
     let mut execd = Execd::start();
     open(&mut execd, "read x; echo hi; read x; exit 2");
-    let unified =
-        execd.start_request("write_stdin", json!({"session_id": 1, "yield_time_ms": 50_000}));
+    let waits = json!({"session_id": 1, "yield_time_ms": 50_000, "on_impossible": "wait"});
+    let unified = execd.start_request("write_stdin", waits);
     let stream = execd.start_request("poll_process", json!({"sessionId": 1, "maxDrainMs": 50_000}));
     execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
     assert_eq!(execd.result_of(stream)["stdout"], "hi\n");

@@ -50,6 +50,8 @@ it("PI_EXECD_LOG_KEEP_DAYS reaches execd: old logs stay, or go", async () => {
     const cases = [["0", true, 0], ["31", true, 0], ["x", false, 1]] as const;
     for (const [days, stays, notices] of cases) {
       process.env.PI_EXECD_LOG_KEEP_DAYS = days;
+      // The mark of the last look: the directory is looked at once an hour.
+      rmSync(join(logs, ".execd-cleaned"), { force: true });
       const pi = new Pi();
       await pi.start();
       const { details } = await pi.call("exec_command", { cmd: "echo out" });
