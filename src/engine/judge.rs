@@ -303,12 +303,13 @@ pub fn moment<F: Families>(core: &Session, wait: &Wait, cx: &Cx<F>) -> Moment {
     }
 }
 
-/// Whether the log lets this wait be answered now; else it is held, 250 ms at most.
+/// Whether the log lets this wait be answered now; else it is held, 250 ms at most. There is no log
+/// before it is known that the program runs.
 fn log_allows<F: Families>(entry: &mut Entry<F>, at: usize, why: Why, cx: &mut Cx<F>) -> bool {
     let core = &entry.core;
     let points_at_log = entry.family.points_at_log(core, &core.waits[at], why, cx);
     let id = core.id;
-    if if points_at_log { cx.keeper.settled(id) } else { cx.keeper.named(id) } {
+    if cx.keeper.named(id) && (!points_at_log || cx.keeper.settled(id)) {
         return true;
     }
     let ended_ns = core.finished_ns.filter(|_| why == Why::Completed);

@@ -185,6 +185,11 @@ impl KeeperLink {
             self.logs.remove(&id);
         } else if let Some(log) = self.logs.get_mut(&id) {
             log.awaits_start = false;
+            if let Hand::Inline(writer) = &mut self.hand {
+                // Before anything is told of the session: all of that names its log.
+                log.acknowledge(&writer.open(id, &log.name));
+                log.open_sent = true;
+            }
             self.make_busy(id);
         }
     }

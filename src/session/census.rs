@@ -51,8 +51,9 @@ pub struct Lookout {
     pub helpers: Vec<i32>,
     /// The children of execd that lead no session, once they were read in this turn.
     orphans: Option<Rc<Orphans>>,
-    /// The CPU time at which the last look at what processes are at was begun in this turn, and what
-    /// all of these looks have used. On a busy machine another process may run in the middle of one.
+    /// The CPU time at which the last look at what processes are at was begun in this turn, and
+    /// what all of these looks have used. On a busy machine another process may run in the middle
+    /// of one.
     seeing: (u64, u64),
 }
 

@@ -23,6 +23,10 @@ pub(super) const ALL_SIGNALS: u64 = u64::MAX;
 pub(super) const NO_SIGNALS: u64 = 0;
 
 /// One system call.
+///
+/// # Safety
+/// The caller answers for what the call does: pointers among its arguments point at memory that the
+/// kernel may read and write as the call has it.
 #[cfg(target_arch = "x86_64")]
 unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> c_long {
     let result: c_long;
@@ -46,6 +50,10 @@ unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> c_long {
 }
 
 /// One system call.
+///
+/// # Safety
+/// The caller answers for what the call does: pointers among its arguments point at memory that the
+/// kernel may read and write as the call has it.
 #[cfg(target_arch = "aarch64")]
 unsafe fn call(number: c_long, [a, b, c, d, e]: [usize; 5]) -> c_long {
     let result: c_long;

@@ -133,7 +133,7 @@ impl Spawner {
         let stack = spare.map_or_else(Stack::new, Ok).map_err(at_clone)?;
         let common = (self.treated.clone(), self.limit);
         let order = Rc::new(Order::new(plan, announcement, common, theirs.as_raw_fd()));
-        let made = clone_child(&stack, &order, self.shares_memory);
+        let made = clone_child(&stack, &order, theirs, self.shares_memory);
         let used = Some((order, stack));
         let mut starting = Starting { report, failure: None, used, spare: Rc::clone(&self.spare) };
         match made {
@@ -212,10 +212,16 @@ impl Drop for Starting {
     }
 }
 
-/// Makes the process, and gives its pid and pidfd. qemu-user refuses both flags: there the child
-/// runs in a copy of our memory, and its pidfd is opened behind it. It is ours and not reaped, so
-/// its number is its own.
-fn clone_child(stack: &Stack, order: &Rc<Order>, shares: bool) -> Result<Child, i32> {
+/// Makes the process, and gives its pid and pidfd. Where no descriptor is left for the pidfd, it
+/// gets that of `theirs`, the child's end of the report pipe, once the child has a copy of that.
+/// qemu-user refuses both flags: there the child runs in a copy of our memory. In both cases its
+/// pidfd is opened behind it. It is ours and not reaped, so its number is its own.
+fn clone_child(
+    stack: &Stack,
+    order: &Rc<Order>,
+    theirs: OwnedFd,
+    shares: bool,
+) -> Result<Child, i32> {
     let mut pidfd: c_int = -1;
     let argument = Rc::as_ptr(order).cast_mut().cast::<c_void>();
     let mut clone = |flags: c_int| {
@@ -229,11 +235,16 @@ fn clone_child(stack: &Stack, order: &Rc<Order>, shares: bool) -> Result<Child, 
     let mask = raw::set_mask(raw::ALL_SIGNALS);
     let memory = if shares { libc::CLONE_VM } else { 0 };
     let mut pid = clone(memory | libc::CLONE_PIDFD);
-    if pid < 0 && errno() == libc::EINVAL {
-        pid = clone(0);
+    if pid < 0 {
+        pid = match errno() {
+            libc::EINVAL => clone(0),
+            libc::EMFILE => clone(memory),
+            _ => pid,
+        };
     }
     let why = errno();
     raw::set_mask(mask);
+    drop(theirs);
     if pid < 0 {
         return Err(why);
     }

@@ -208,7 +208,8 @@ fn whatever_path_hangs_only_its_own_request_waits() {
 
 /// A start that hung on the way to its program kept copies of the pipes of all other sessions, so
 /// that a command never saw the end of its input.
-/// rule: architecture.md, Starting a child: A start that hangs holds no descriptor of another session
+/// rule: architecture.md, Starting a child: A start that hangs holds no descriptor of another
+///   session
 #[test]
 fn a_start_that_hangs_holds_no_pipe_of_another_session() {
     let Some(mut here) = beside(&[]) else { return };

@@ -57,10 +57,8 @@ fn a_start_that_fails_is_told_by_the_call_that_waits_for_nothing_else() {
     for _ in 0..20 {
         let params = json!({"command": "true", "background": true, "context": {"cwd": "/nowhere"}});
         let failed = execd.result("bash", params);
-        assert_eq!(
-            failed["text"], "workdir /nowhere: ENOENT: No such file or directory",
-            "{failed}"
-        );
+        let gone = "Working directory does not exist: /nowhere\nCannot execute bash commands.";
+        assert_eq!(failed["text"], gone, "{failed}");
         assert_eq!(failed["exit_code"], -1, "{failed}");
     }
     let list = execd.peek();

@@ -284,7 +284,7 @@ impl Log {
 
     /// Whether the file can be named in a reply, or its failure told.
     pub fn named(&self) -> bool {
-        self.awaits_start || self.opened || self.trouble.is_some()
+        !self.awaits_start && (self.opened || self.trouble.is_some())
     }
 
     /// An answer could wait no longer for the file. Its name is known all along, and whoever reads

@@ -82,7 +82,8 @@ impl KeeperLink {
     /// where nothing is logged.
     pub fn readable(&self, id: SessionId) -> Option<&str> {
         let there = |status: LogStatus| status.path.is_some();
-        let known = self.named(id) && !self.status(id).is_some_and(there);
+        let unmade = self.logs.get(&id).is_some_and(|log| log.awaits_start);
+        let known = unmade || (self.named(id) && !self.status(id).is_some_and(there));
         self.log_name(id).filter(|_| !known)
     }
 

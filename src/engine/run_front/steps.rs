@@ -311,10 +311,10 @@ impl<F: Families> Cx<F> {
         };
         // Others may still hold the output: what counts is how the command itself ended. When
         // somebody reads this, there is no such session any more.
-        if core.start.failure().is_none() {
-            (report.exit_code, report.signal) = status_fields(core.status());
-        }
-        let goes_on = report.session_id.take().is_some() && core.start.failure().is_none();
+        let ran = core.start.failure().is_none();
+        // What could not be started has no end of its own.
+        (report.exit_code, report.signal) = status_fields(core.status().filter(|_| ran));
+        let goes_on = report.session_id.take().is_some() && ran;
         // What holds the output is ended, or waited for: see background.rs.
         report.note = None;
         let Some(front) = &mut self.front else { return };
@@ -332,7 +332,7 @@ impl<F: Families> Cx<F> {
         if goes_on {
             self.effects.push(Effect::FollowFront);
         }
-        if front.spec.keeps_background && core.start.failure().is_none() && !timed_out {
+        if front.spec.keeps_background && ran && !timed_out {
             front.kept = Some(status);
             // The time that all of it may take goes on.
             self.deadlines.set(Owner::Front, Some(self.now_ns));

@@ -128,19 +128,26 @@ pub(super) fn forgotten(cx: &Cx) -> Option<Forgotten> {
     (forgotten > 0).then_some(Forgotten { forgotten, kept_max, kept_ms })
 }
 
+/// How long a command has run until `ended_ns`: one that could not be started has never run.
+pub(super) fn duration_ms(core: &Session, ended_ns: u64) -> u64 {
+    let ran = core.start.failure().is_none();
+    if ran { (ended_ns - core.facts.started_ns) / NS_PER_MS } else { 0 }
+}
+
 fn row(own: Option<&Stream>, core: &Session, since_ns: u64, cx: &mut Cx) -> Row {
     let over = core.is_over(cx.now_ns);
     let (exit_code, signal) = status_fields(core.status().filter(|_| over));
     let timed_out = own.is_some_and(|own| own.timed_out);
+    let ran = core.start.failure().is_none();
     let ended_ns = over.then(|| core.reaped_ns.unwrap_or(cx.now_ns));
-    let duration_ms = (ended_ns.unwrap_or(cx.now_ns) - core.facts.started_ns) / NS_PER_MS;
+    let duration_ms = duration_ms(core, ended_ns.unwrap_or(cx.now_ns));
     let wall = |ms: u64| core.facts.started_wall_ms + i64::try_from(ms).unwrap_or(0);
     Row {
         session_id: core.id,
         name: core.facts.name.clone(),
         command: command_for_lists(&core.facts.command, LISTED_JOB_COMMAND_BYTES),
         cwd: core.facts.cwd.clone(),
-        pid: Some(core.facts.pid),
+        pid: ran.then_some(core.facts.pid),
         status: if over { end_word(core.status(), timed_out) } else { "running" },
         exit_code,
         signal,
@@ -221,7 +228,9 @@ pub fn kept_of_finished(spec: &PageSpec, books: &super::super::Books) -> KeptByt
 /// Notes a session that has finished, once: it can be asked for until its time is over.
 pub(super) fn remember(own: Option<&Stream>, core: &Session, family: &'static str, cx: &mut Cx) {
     cx.books.stream.told.remove(&core.id);
-    if cx.books.stream.has(core.id) || core.finished_ns.is_none() || !core.announced {
+    // The answer of bash_stream names a job that could not be started, which no event has named.
+    let is_known = core.announced || (own.is_some() && core.start.failure().is_some());
+    if cx.books.stream.has(core.id) || core.finished_ns.is_none() || !is_known {
         return;
     }
     let row = row(own, core, cx.now_ns, cx);

@@ -368,7 +368,7 @@ fn final_report(own: Option<&Stream>, core: &Session, cx: &Cx) -> Report {
         stdout: Some(out.text),
         stderr: Some(err.text),
         aggregated: Some(all.text),
-        duration_ms: Some((ended_ns - core.facts.started_ns) / NS_PER_MS),
+        duration_ms: Some(books::duration_ms(core, ended_ns)),
         truncated: cut.then_some(true),
         background_pids: background_pids(core, cx),
         late: core.has_late_output().then_some(true),
