@@ -13,7 +13,7 @@ use super::report::NamedProcess;
 use crate::limits::{
     EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS, UNWATCHED_PAUSE_MS,
 };
-use crate::sys::proc::{self, Target};
+use crate::sys::proc::{self, ProcStat, Target};
 use crate::sys::{pidfd, poll, proc_view};
 
 /// SIGKILL, SIGCONT and the default signal of kill_session, numbers of signal(7).
@@ -308,7 +308,7 @@ impl Ending {
                 whole = false;
                 break;
             }
-            match proc::open_member(pid, sid) {
+            match self.open_candidate((pid, sid), is_candidate, ours) {
                 Err(errno) => {
                     // Those that were opened are signalled: their ends make room for the next.
                     opened = Err(errno);
@@ -337,6 +337,25 @@ impl Ending {
             (true, true) => Looked::Nobody,
             (true, false) => Looked::Somebody,
         })
+    }
+
+    /// Pins a candidate. Where a session takes along what has left it, a candidate that called setsid
+    /// after the census is a member while its parent is a candidate.
+    fn open_candidate(
+        &self,
+        (pid, sid): (i32, i32),
+        is_candidate: impl Fn(i32) -> bool,
+        ours: &impl Fn(i32) -> bool,
+    ) -> Result<Option<(Target, ProcStat)>, i32> {
+        let opened = proc::open_member(pid, sid)?;
+        if opened.is_some() || !self.whose.takes_detached {
+            return Ok(opened);
+        }
+        let has_left = |now: &ProcStat| now.is_alive() && now.sid != sid && !ours(now.sid);
+        let now = proc::stat(pid).filter(|now| has_left(now) && is_candidate(now.ppid));
+        let Some(now) = now else { return Ok(None) };
+        let opened = proc::open_member(pid, now.sid)?;
+        Ok(opened.filter(|(_, seen)| seen.start_ticks == now.start_ticks))
     }
 
     /// Sends the present signal to the leader's process group, or to the leader alone while it is
