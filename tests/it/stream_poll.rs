@@ -565,7 +565,7 @@ fn a_poll_ends_with_the_text_that_it_waits_for_and_not_with_other_output() {
     assert_eq!(answer["stderr"], "port 80 open\n");
 
     // What was told counts no more; a failure that comes ends a wait as such.
-    let gone = json!({"waitMs": 1, "until": {"text": ["first", "port"]}});
+    let gone = json!({"waitMs": 1, "onImpossible": "wait", "until": {"text": ["first", "port"]}});
     assert_eq!(poll_with(&mut execd, session, gone)["wait"]["outcome"], "deadline");
     execd.refused(
         "poll_process",
