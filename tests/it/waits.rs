@@ -242,7 +242,7 @@ fn cancel_ends_only_the_wait_that_it_names() {
 ///   the unread output
 #[test]
 fn the_wait_that_ends_first_takes_the_output() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let first = execd.open("until [ -e go ]; do sleep 0.01; done; echo hi; read x");
     let long = poll(&mut execd, 1);
     execd.no_reply_yet(long);
