@@ -55,7 +55,8 @@ impl Listeners {
         Rc::clone(self.table.get_or_insert_with(read))
     }
 
-    /// The CPU time at which a look for what replies and lists tell begins. None: the turn has no time left for it.
+    /// The CPU time at which a look for what replies and lists tell begins. None: the turn has no
+    /// time left for it.
     pub fn may_tell(&self) -> Option<u64> {
         (self.told_ns < TOLD_TURN_MS * NS_PER_MS).then(clock::used_ns)
     }

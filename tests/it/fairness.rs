@@ -291,9 +291,9 @@ fn cpu_ms(pid: i32) -> u64 {
     ns.expect("a number") / 1_000_000
 }
 
-/// `(.*,){100}` in a long line kept all other sessions waiting for three seconds. The test counts the
-/// CPU time of execd while a ping waits, in the release binary, so other work on the machine does
-/// not change it.
+/// `(.*,){100}` in a long line kept all other sessions waiting for three seconds. The test counts
+/// the CPU time of execd while a ping waits, in the release binary, so other work on the machine
+/// does not change it.
 /// rule: waits.md, until and stop: Patterns are of linear time
 #[test]
 fn patterns_made_to_be_slow_hold_no_ping_up() {
