@@ -9,8 +9,8 @@ use crate::common::{Execd, PATIENCE, Setup};
 use serde_json::json;
 
 const KIB_PER_MIB: u64 = 1024;
-/// Bytes of the binary as it is installed.
-const MAX_BINARY_BYTES: u64 = 2_500_000;
+/// Bytes of the binary as it is installed. Size is no goal: speed and ASLR come first.
+const MAX_BINARY_BYTES: u64 = 6_000_000;
 /// execd after a ping.
 const IDLE_KIB: u64 = 3 * KIB_PER_MIB;
 /// execd with as many idle sessions on terminals as it has unless told otherwise.
