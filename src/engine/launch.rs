@@ -17,7 +17,7 @@ use super::watch::{Port, token_of};
 use crate::keeper::frames::GuardRecord;
 use crate::limits::{
     CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
-    NS_PER_MS, REPLAY_BYTES,
+    NS_PER_MS, REPLAY_BYTES, SPAWNS_TURN_MS,
 };
 use crate::pure::process::marks::{INSTANCE_VARIABLE, OWN_SETTINGS, SESSION_VARIABLE};
 use crate::session::input::Input;
@@ -238,11 +238,13 @@ impl<F: Families> Engine<F> {
         };
         let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
         let announcement = self.cx.keeper.announcement(record);
-        let (child, starting) = self
-            .launcher
-            .spawner
-            .begin(plan, announcement)
-            .map_err(|failure| spawn_failure(&spec.program, &cwd, failure))?;
+        let begun = self.launcher.spawner.begin(plan, announcement);
+        // On a busy machine making a process may take long: the next one is made in the next turn.
+        if clock::now_ns().saturating_sub(self.cx.now_ns) > SPAWNS_TURN_MS * NS_PER_MS {
+            self.launcher.spawns_left = 0;
+        }
+        let (child, starting) =
+            begun.map_err(|failure| spawn_failure(&spec.program, &cwd, failure))?;
         let facts = Facts {
             name: spec.name.clone(),
             command: spec.command.clone(),

@@ -27,6 +27,8 @@ pub const REAP_TRIES: u32 = 50;
 pub const REQUESTS_PER_TURN: usize = 32;
 /// Children started in one turn.
 pub const SPAWNS_PER_TURN: usize = 4;
+/// Once a turn has lasted so long, no further child is started in it.
+pub const SPAWNS_TURN_MS: u64 = 5;
 /// Bytes of requests read from stdin in one turn.
 pub const REQUEST_READ_TURN_BYTES: usize = 1024 * 1024;
 /// Unread output that replies are made from in one turn; the reply that reaches it is the last.

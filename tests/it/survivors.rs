@@ -122,3 +122,28 @@ fn a_process_whose_memory_cannot_be_read_holds_up_nobody() {
     trace.detach();
     execd.kill(session);
 }
+
+/// Starting 2,048 sessions on a busy machine had turns of 0.1 s: each start lasts until its child
+/// runs its program, and a turn made four of them. Here strace makes each last for 0.2 s.
+/// rule: architecture.md, Ending a session: A turn that has started one child slowly starts no
+///   second one
+#[test]
+fn a_turn_that_has_started_one_child_slowly_starts_no_second_one() {
+    if !can_trace() {
+        return;
+    }
+    let mut execd = Execd::start();
+    let clone = "clone,clone3";
+    let inject = format!("inject={clone}:delay_exit=200ms");
+    let trace = Trace::attach(execd.pid(), &["-e", &format!("trace={clone}"), "-e", &inject]);
+    let params = json!({"cmd": "true"});
+    let all: Vec<u64> =
+        (0..5).map(|_| execd.start_request("exec_command", params.clone())).collect();
+    for request in all {
+        execd.result_of(request);
+    }
+    trace.detach();
+    let info = execd.result("server_info", json!({}));
+    let slowest_us = info["counters"]["slowest_turn_us"].as_u64().expect("a number");
+    assert!((200_000..600_000).contains(&slowest_us), "{slowest_us}");
+}
