@@ -4,14 +4,31 @@ use std::path::PathBuf;
 
 use crate::limits::{
     DEFAULT_MAX_BACKGROUND_POLL_MS, DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, FINISHED_JOBS_MAX,
-    FINISHED_JOBS_RANGE, JOB_OUTPUT_CHARS, JOB_OUTPUT_CHARS_MAX, JOB_STDIN_CAP_BYTES, JOB_TTL_MS,
-    JOB_TTL_RANGE_MS, JOB_YIELD_MAX_MS, JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_BYTES,
-    LOG_KEEP_DAYS, LOG_TOTAL_BYTES, MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES, MAX_SESSIONS,
-    MIN_EMPTY_YIELD_TIME_MS, RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX, RUNNING_WINDOWS_MAX,
-    WAIT_FOR_TEXT_BYTES,
+    FINISHED_JOBS_RANGE, JOB_OUTPUT_CHARS, JOB_OUTPUT_CHARS_MAX, JOB_YIELD_MAX_MS,
+    JOB_YIELD_MIN_MS, JOB_YIELD_MS, LOG_KEEP_DAYS, MAX_CONFIGURABLE_POLL_MS, MAX_LINE_BYTES,
+    MAX_SESSIONS, MIN_EMPTY_YIELD_TIME_MS, RUNNING_AGENTS_MAX, RUNNING_JOBS_MAX,
+    RUNNING_WINDOWS_MAX,
 };
 use crate::pure::buffer::bound::Bounds;
 use crate::session::view::TextLimits;
+
+/// Output in all rows of one answer of wait_for together.
+const WAIT_FOR_TEXT_BYTES: usize = 512 * 1024;
+
+/// Input that a session takes over its life unless --stdin-cap-bytes says otherwise.
+const JOB_STDIN_CAP_BYTES: u64 = 256 * 1024;
+
+/// Shortest and longest time that may be configured for that.
+const JOB_TTL_RANGE_MS: (u64, u64) = (60_000, 10_800_000);
+
+/// How long a finished session is remembered when nothing else is configured.
+const JOB_TTL_MS: u64 = 1_800_000;
+
+/// Bytes of disk that all logs of a directory take, unless `--log-total-bytes` says otherwise.
+const LOG_TOTAL_BYTES: u64 = 8 * 1024 * 1024 * 1024;
+
+/// Bytes of a log that are kept, unless `--log-keep-bytes` says otherwise.
+const LOG_KEEP_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// What happens to live sessions at the end of stdin, once pending requests are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,39 +1,8 @@
-//! Every bound of execd, named with its unit, in one place (architecture.md, Bounds).
+//! Bounds that users meet or that several files share, named with their units (architecture.md,
+//! Bounds).
 //!
-//! A loop, queue, buffer or wait elsewhere takes its bound from here. Relations between
-//! bounds are checked when the program is compiled, at the end of this file.
-
-mod agent;
-mod clients;
-mod doing;
-mod drain;
-mod ledger;
-mod logs;
-mod mcp;
-mod ports;
-mod processes;
-mod reading;
-mod stream;
-mod turn;
-mod until;
-mod waits;
-mod windows;
-
-pub use agent::*;
-pub use clients::*;
-pub use doing::*;
-pub use drain::*;
-pub use ledger::*;
-pub use logs::*;
-pub use mcp::*;
-pub use ports::*;
-pub use processes::*;
-pub use reading::*;
-pub use stream::*;
-pub use turn::*;
-pub use until::*;
-pub use waits::*;
-pub use windows::*;
+//! A bound of one file stands in that file. Relations between bounds are checked when the program is
+//! compiled, at the end of this file.
 
 // ---- Time -------------------------------------------------------------------------------
 
@@ -50,8 +19,6 @@ pub const MAX_YIELD_TIME_MS: u64 = 30_000;
 pub const DEFAULT_EXEC_YIELD_MS: u64 = 10_000;
 /// Shortest wait of an empty poll.
 pub const MIN_EMPTY_YIELD_TIME_MS: u64 = 5_000;
-/// Wait of write_stdin with input when none is given.
-pub const DEFAULT_WRITE_STDIN_YIELD_MS: u64 = 250;
 /// Longest wait of an empty poll when nothing else is configured.
 pub const DEFAULT_MAX_BACKGROUND_POLL_MS: u64 = 1_800_000;
 /// A cap for empty polls above this is taken as this (ten years: no overflow in nanoseconds).
@@ -64,51 +31,25 @@ pub const EARLY_EXIT_GRACE_PERIOD_MS: u64 = 150;
 pub const PROGRESS_INTERVAL_MS: u64 = 250;
 /// From the first signal of kill_session to SIGKILL.
 pub const KILL_GRACE_MS: u64 = 2_000;
-/// Of that time the first part, in which a leader that ends what it has started is left to do so.
-pub const LEADER_FIRST_MS: u64 = 1_000;
 /// How long after SIGKILL kill_session waits before it names the survivors.
 pub const KILL_GIVE_UP_MS: u64 = 3_000;
 /// From SIGTERM to SIGKILL when execd ends.
 pub const SHUTDOWN_GRACE_MS: u64 = 1_000;
-/// How long after SIGKILL the end waits for processes that do not go.
-pub const SHUTDOWN_GIVE_UP_MS: u64 = 2_000;
 /// How long the last flush to a reader that takes nothing may last.
 pub const LAST_FLUSH_MS: u64 = 2_000;
-/// How long one that has taken something since the end of stdin may rest before it takes more.
-pub const SLOW_FLUSH_MS: u64 = 10_000;
 /// How long a reply that says exited waits for the keeper's acknowledgement of its log.
 pub const LOG_ACK_WAIT_MS: u64 = 250;
-/// Two starts of the guard, or of the log writer, are at least this far apart.
-pub const KEEPER_RESTART_MIN_MS: u64 = 50;
-/// The distance doubles up to this while the helper dies before it is over.
-pub const KEEPER_RESTART_MAX_MS: u64 = 5_000;
-/// How soon a timer that could not be armed is tried again.
-pub const CLOCK_RETRY_MS: u64 = 20;
 /// A stale timer this near is left to fire once: re-arming it would cost the same call.
 pub const STALE_TIMER_MS: u64 = 200;
 
 // ---- Sessions ---------------------------------------------------------------------------
 
-/// Highest session id that can be reserved: what comes after it is still an exact number in JSON.
-pub const MAX_RESERVED_SESSION_ID: u64 = (1 << 53) - 1;
-
 /// Sessions held at once unless --max-sessions says otherwise.
 pub const MAX_SESSIONS: usize = 64;
 /// Largest value of --max-sessions.
 pub const MAX_SESSIONS_LIMIT: usize = 16_384;
-/// Warnings start this many below the cap (60 of 64).
-pub const WARNING_BELOW_MAX: usize = 4;
-/// The most recently used sessions that eviction never takes.
-pub const LRU_PROTECTED_COUNT: usize = 8;
-/// Sessions whose id still gets a message saying that they were evicted, and where the log is.
-pub const EVICTED_REMEMBERED: usize = 1_024;
 /// File descriptors a session takes in execd: output, stdin, pidfd, and one in reserve.
 pub const FDS_PER_SESSION: u64 = 4;
-/// Below so many file descriptors execd holds none that only spare work, and `execd run` has no
-/// control socket.
-pub const FDS_LOW: u64 = 32;
-/// File descriptors execd needs besides its sessions and clients.
-pub const FDS_RESERVED: u64 = 48;
 
 /// Columns of a new PTY.
 pub const PTY_COLS: u16 = 120;
@@ -127,12 +68,6 @@ pub const STREAM_TAIL_BYTES: usize = 32 * 1024;
 pub const REPLAY_BYTES: usize = 64 * 1024;
 /// How long a terminal has another size to have its program redraw: long enough for it to look.
 pub const JIGGLE_MS: u64 = 60;
-/// Bytes of an escape sequence's parameters that are looked at.
-pub const CSI_PARAM_BYTES: usize = 32;
-/// Bytes of the longest question to a terminal that is looked for.
-pub const QUERY_BYTES: usize = 256;
-/// Keyboard modes that programs in a terminal have put on one another.
-pub const KEYBOARD_STACK: usize = 8;
 /// Bytes of model-facing text in one reply.
 pub const DEFAULT_MAX_BYTES: usize = 50 * 1024;
 /// Lines of model-facing text in one reply.
@@ -154,11 +89,6 @@ pub const STDIN_BACKLOG_BYTES: usize = 256 * 1024;
 pub const CANONICAL_LINE_BYTES: usize = 4_095;
 /// Bytes waiting per session until the log pipe takes them; above, its output is not read.
 pub const LOG_QUEUE_BYTES: usize = 1024 * 1024;
-/// Bytes before the unread ones that are read again, to know whether these begin inside an escape
-/// sequence.
-pub const UNREAD_LEAD_BYTES: usize = 4 * 1024;
-/// Bytes of one log page when none are asked for.
-pub const LOG_PAGE_BYTES: u64 = 30_000;
 /// Most bytes of one log page.
 pub const LOG_PAGE_MAX_BYTES: u64 = 150_000;
 /// Bytes read before a page of text: where it begins inside a character is told from these.
@@ -169,8 +99,6 @@ pub const LOG_PAGES_ASKED_MAX: usize = 4;
 pub const LOG_PAGE_WAIT_MS: u64 = 10_000;
 /// Bytes of the longest character in UTF-8.
 pub const MAX_CHAR_BYTES: usize = 4;
-/// Pipes of children are raised to this by F_SETPIPE_SZ.
-pub const CHILD_PIPE_BYTES: usize = 256 * 1024;
 /// All raised pipes of execd together (the kernel's soft limit is per user, see pipe(7)).
 pub const CHILD_PIPES_TOTAL_BYTES: usize = 16 * 1024 * 1024;
 /// Characters of a command in list_sessions' text.
@@ -196,12 +124,8 @@ pub const JOBS_MAX: usize = MAX_SESSIONS;
 /// Requests that wait for their turn to start a command; while there are so many, no client that
 /// has one more is read.
 pub const START_QUEUE_REQUESTS: usize = MAX_PENDING_REQUESTS;
-/// Bytes of their params; a longer request waits there alone.
-pub const START_QUEUE_BYTES: usize = 8 * 1024 * 1024;
 /// Longest id of a request that is kept and echoed.
 pub const MAX_ID_BYTES: usize = 4_096;
-/// Longest name of a session, which lists and notifications repeat, also when it has ended.
-pub const MAX_LABEL_BYTES: usize = 1_024;
 /// Above this much unsent output no further reply of a wait is built, and progress is dropped.
 pub const OUTBOX_HIGH_BYTES: usize = 1024 * 1024;
 /// Above this much unsent output stdin is not read.
@@ -215,12 +139,291 @@ pub const QUOTED_VALUE_BYTES: usize = 120;
 /// Memory that a line buffer or outbox may keep when it is empty; what is larger is given back.
 pub const BUFFER_KEEP_BYTES: usize = 256 * 1024;
 
+// ---- Runs of pi ------------------------------------------------------------------------
+
+/// Runs of pi that go on at once.
+pub const RUNNING_AGENTS_MAX: usize = 64;
+/// A run of pi is ended after this, unless the call says otherwise.
+pub const AGENT_TIMEOUT_MS: u64 = 600_000;
+/// A run of pi is ended when no event came for this long, unless the call says otherwise.
+pub const AGENT_IDLE_TIMEOUT_MS: u64 = 180_000;
+/// A run of pi is ended when the model's first event took longer, unless the call says otherwise.
+pub const AGENT_FIRST_EVENT_TIMEOUT_MS: u64 = 30_000;
+/// Bytes of a version, and of what was said in its place, that are told.
+pub const AGENT_VERSION_BYTES: usize = 200;
+/// How much of an api_key's beginning, and never more than a quarter of the key, is told as the end
+/// of a text when it is not known yet whether the key goes on.
+pub const AGENT_SECRET_HINT_BYTES: usize = 16;
+/// Bytes of pi's stderr that are kept for its error.
+pub const AGENT_STDERR_BYTES: usize = 4 * 1024;
+/// Characters of an argument, or of an event, where people see it in a line.
+pub const AGENT_SHOWN_CHARS: usize = 160;
+/// Longest line of pi's stream that is kept; of a longer one only the type is read.
+pub const AGENT_LINE_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// First bytes of a line that are looked at to know whether the others are needed, and that have
+/// the type of one that is too long.
+pub const AGENT_HEAD_BYTES: usize = 4 * 1024;
+/// A line that is kept has at most this much room more than it takes.
+pub const AGENT_LINE_STEP_BYTES: usize = 512 * 1024;
+/// Text of one event of an agent.
+pub const AGENT_DELTA_BYTES: usize = 64 * 1024;
+/// Text of an assistant that its result has, and that is told of one line.
+pub const AGENT_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// Output of one tool call that is told; the same for the JSON of its input.
+pub const AGENT_TOOL_OUTPUT_BYTES: usize = 256 * 1024;
+/// Nesting of a tool's input that is told, and of a raw event that is kept: what is around them
+/// must fit below MAX_JSON_DEPTH.
+pub const AGENT_JSON_DEPTH: usize = 100;
+/// Raw events that are kept for a result.
+pub const AGENT_EVENTS_BYTES: usize = 8 * 1024 * 1024;
+/// What is kept of event types and fields that are not known: the JSON that they make.
+pub const AGENT_DRIFT_BYTES: usize = 64 * 1024;
+/// Tool calls of one turn, and running ones, that are remembered by their ids.
+pub const AGENT_TOOL_IDS: usize = 4_096;
+/// Bytes of a name or an id that pi gives.
+pub const AGENT_NAME_BYTES: usize = 256;
+/// Bytes of an error's text.
+pub const AGENT_ERROR_BYTES: usize = 16 * 1024;
+/// Bytes of a paragraph that says why a run failed.
+pub const AGENT_CAUSE_BYTES: usize = 2 * 1024;
+
+// ---- The control socket ----------------------------------------------------------------
+
+/// Clients of the control socket at once.
+pub const SOCKET_CLIENTS_MAX: usize = 64;
+/// Bytes of requests read from one client of the socket in one turn.
+pub const SOCKET_READ_TURN_BYTES: usize = 64 * 1024;
+/// Bytes written to one client of the socket in one turn.
+pub const SOCKET_WRITE_TURN_BYTES: usize = 128 * 1024;
+/// A client of the socket with more than this unsent reads nothing: it is hung up on.
+pub const OUTBOX_GIVE_UP_BYTES: usize = 16 * 1024 * 1024;
+/// What clients of the socket have sent and execd has not taken up yet, all together: above, the
+/// one with the most of it is hung up on.
+pub const CLIENTS_UNREAD_BYTES: usize = 64 * 1024 * 1024;
+/// What is unsent to clients of the socket, all together: above, the one with the most of it is
+/// hung up on.
+pub const CLIENTS_UNSENT_BYTES: usize = 64 * 1024 * 1024;
+/// A client of the socket that has been idle for longer makes room for one more.
+pub const CLIENT_IDLE_MS: u64 = 30_000;
+/// Above this much unsent an attached client is sent no more output.
+pub const VIEW_STOP_BYTES: usize = 256 * 1024;
+/// Below this much unsent it is sent what is kept of what it has missed.
+pub const VIEW_RESUME_BYTES: usize = 64 * 1024;
+/// How long `execd ls` and its like wait for an execd's answer.
+pub const CLIENT_WAIT_MS: u64 = 2_000;
+
+/// Columns of `execd ls` where it prints to no terminal.
+pub const LIST_COLUMNS: usize = 160;
+/// The narrowest column of commands in `execd ls`.
+pub const LIST_COMMAND_MIN_COLUMNS: usize = 20;
+
+// ---- States of sessions ----------------------------------------------------------------
+
+/// So long after the last output or input of a session the first looks are taken; most have gone on
+/// by the first.
+pub const LOOKS_AFTER_MS: [u64; 3] = [15, 50, 150];
+/// Two looks that are at least so far apart and agree say that somebody waits.
+pub const DOING_AGREE_MS: u64 = 15;
+/// How long before an answer that tells the state a first look is taken, for the second one to
+/// agree with. It is far more than two looks must be apart: on a busy machine turns begin late.
+pub const DOING_EARLY_MS: u64 = 120;
+/// How long before such an answer the second look is taken, so that the answer itself has none to
+/// wait for. Where many answers are due at once, their looks take several turns. If a program
+/// begins to wait between the two looks, a look at the answer is far enough from this one to tell.
+pub const DOING_READY_MS: u64 = 40;
+/// How long before an answer was due a look may have been taken that it tells, unless something has
+/// moved since.
+pub const DOING_FRESH_MS: u64 = 50;
+
+const _: () = {
+    assert!(LOOKS_AFTER_MS[0] >= DOING_AGREE_MS);
+    assert!(LOOKS_AFTER_MS[1] >= LOOKS_AFTER_MS[0] + DOING_AGREE_MS);
+    assert!(DOING_EARLY_MS >= 2 * DOING_AGREE_MS + DOING_READY_MS);
+    assert!(DOING_READY_MS >= DOING_AGREE_MS);
+    assert!(DOING_FRESH_MS >= DOING_READY_MS);
+};
+
+// ---- Ends of output --------------------------------------------------------------------
+
+/// How long a wait goes on after the shell is gone while its output is still held open: the wait of
+/// unified-exec, and at least so long those that answer with an end.
+pub const POST_EXIT_CLOSE_WAIT_MS: u64 = 50;
+/// An answer that tells an end waits for output at most this long after the shell.
+pub const DRAIN_MAX_MS: u64 = 2_000;
+/// From the shell's end to the first look at who holds its output; most are gone by then.
+pub const DRAIN_FIRST_LOOK_MS: u64 = 20;
+/// From one look to the next.
+pub const DRAIN_LOOK_MS: u64 = 30;
+/// Looks come at multiples of this: what ended at about the same time shares a census.
+pub const DRAIN_GRID_MS: u64 = 10;
+/// A process that used less CPU time between two looks counts as asleep: some wake by a timer
+/// only to sleep again.
+pub const HOLDER_BUSY_NS: u64 = 100_000;
+
+const _: () = {
+    assert!(DRAIN_FIRST_LOOK_MS + DRAIN_LOOK_MS <= POST_EXIT_CLOSE_WAIT_MS);
+    assert!(DRAIN_GRID_MS < DRAIN_LOOK_MS && POST_EXIT_CLOSE_WAIT_MS < DRAIN_MAX_MS);
+};
+
+// ---- What is remembered of ends --------------------------------------------------------
+
+/// Events that are kept: the last ones.
+pub const EVENTS_KEPT: usize = 1_024;
+/// Events that one reply of a method other than `events` carries.
+pub const EVENTS_PER_REPLY: usize = 16;
+/// Bytes of a command in an event.
+pub const EVENT_COMMAND_BYTES: usize = 200;
+
+// ---- Logs ------------------------------------------------------------------------------
+
+/// Smallest value of `--log-keep-bytes` and of `--log-total-bytes` but for 0.
+pub const MIN_LOG_BOUND_BYTES: u64 = 1024 * 1024;
+/// Largest value of both: what every JSON reader takes as a whole number.
+pub const MAX_LOG_BOUND_BYTES: u64 = 1 << 53;
+/// What a file system gives to a file at a time.
+pub const LOG_BLOCK_BYTES: u64 = 4096;
+/// A log directory is cleaned at most once in this time.
+pub const CLEAN_EVERY_S: i64 = 60 * 60;
+/// Names that a log writer looks at at a time.
+pub const CLEAN_NAMES: usize = 256;
+/// The pause between two steps, and before the first one: beside 100,000 logs and their facts less
+/// than 1 % of a core for 80 s.
+pub const CLEAN_PAUSE_MS: u64 = 100;
+
+/// Most bytes of one part of a session's output that is read from its log.
+pub const LOG_RANGE_MAX_BYTES: u64 = 1024 * 1024;
+/// Most bytes of one answer of the log writer: those of a part, and the few before it that tell how
+/// it may begin.
+pub const LOG_RANGE_ANSWER_BYTES: u64 = LOG_RANGE_MAX_BYTES + LOG_PAGE_LOOKBACK_BYTES;
+/// Bytes of the line of facts beside a log: it lies in one block of the disk, so that it is written
+/// whole or not at all, and an end that takes the place of a start needs no more room.
+pub const LOG_FACTS_BYTES: usize = 4_000;
+
+// ---- execd mcp -------------------------------------------------------------------------
+
+/// The shortest pause between two notifications of progress for one call.
+pub const MCP_PROGRESS_MS: u64 = 1_000;
+/// After so long without output a call that waits tells all the same that it does, so that its
+/// client does not give it up.
+pub const MCP_ALIVE_MS: u64 = 15_000;
+/// Bytes of their texts, all together: one whole answer, with its header. Beside it there must be
+/// room for a short result.
+pub const MCP_LATE_BYTES: usize = MCP_TEXT_BYTES + MCP_AROUND_BYTES - 1024;
+/// Bytes of a result beside the output of a command: its header and footer, and as far as there is
+/// room what it tells of other calls.
+pub const MCP_AROUND_BYTES: usize = 3_000;
+/// Bytes of a log that one reading of its resource gives: what hosts cut is the same there.
+pub const MCP_READ_BYTES: u64 = MCP_TEXT_BYTES as u64;
+/// Bytes of a command's output in one result. Hosts cut a longer result, and not at its
+/// beginning: Codex takes the middle out above 10,000 tokens, which it counts as 40,000 bytes,
+/// Gemini CLI above 40,000 characters; OpenCode keeps the first 50 KiB, and of more than 50,000
+/// characters Claude Code shows its model the first 2 KB. The rest is for header, footer and
+/// events.
+pub const MCP_TEXT_BYTES: usize = 36 * 1024;
+/// Characters of stdout, and of stderr, in one result of a stream tool: both stand in it.
+pub const MCP_STREAM_CHARS: usize = MCP_TEXT_BYTES / 2;
+
+// ---- Ports -----------------------------------------------------------------------------
+
+/// While somebody waits for a port, listeners are looked at as often as this.
+pub const PORT_LOOK_MS: u64 = 50;
+/// Descriptors of one process that are looked at.
+pub const PORT_FDS_PER_PROCESS: usize = 1_024;
+
+// ---- Processes -------------------------------------------------------------------------
+
+/// Processes named in a note, in detached, left or survivors.
+pub const NAMED_PROCESSES: usize = 16;
+/// Longest single argument that execve takes: MAX_ARG_STRLEN, 32 pages, see execve(2).
+pub const MAX_ARG_BYTES: usize = 128 * 1024;
+
+// ---- bash_stream -----------------------------------------------------------------------
+
+/// Longest wait of poll_process for the end.
+pub const JOB_WAIT_MAX_MS: u64 = 1_800_000;
+/// Finished sessions that are remembered when nothing else is configured.
+pub const FINISHED_JOBS_MAX: usize = 256;
+/// Fewest and most finished sessions that may be configured.
+pub const FINISHED_JOBS_RANGE: (u64, u64) = (1, 1_024);
+/// Memory of what is remembered of finished sessions, all together: above, the texts of the oldest
+/// are cut. At the default cap 256 of them fit, whatever their characters.
+pub const FINISHED_JOBS_BYTES: usize = 64 * 1024 * 1024;
+/// Sessions of the family that run at once.
+pub const RUNNING_JOBS_MAX: usize = 64;
+/// Most bytes that are kept of one stream of a session: 150,000 characters of three bytes.
+pub const JOB_RING_BYTES_MAX: usize = 450_000;
+/// Runs of bytes of one stream behind which the order of a session's two streams is forgotten.
+pub const ARRIVAL_RUNS_MAX: usize = 16 * 1024;
+/// Unsent chunks of one call; above, its chunks are dropped and counted until all are sent, so that
+/// a flood leaves room for the chunks of others.
+pub const LIVE_BACKLOG_BYTES: usize = 768 * 1024;
+/// Live chunks of one call; then one notification says that no more of them come.
+pub const LIVE_CHUNKS_MAX: usize = 10_000;
+/// Characters of each text of a reply unless something else is asked for.
+pub const JOB_OUTPUT_CHARS: usize = 30_000;
+/// Most characters of each text that may be asked for.
+pub const JOB_OUTPUT_CHARS_MAX: usize = 150_000;
+/// Wait of bash_stream when none is given.
+pub const JOB_YIELD_MS: u64 = 60_000;
+/// Shortest wait of bash_stream.
+pub const JOB_YIELD_MIN_MS: u64 = 1_000;
+/// Longest wait of bash_stream, and of poll_process for the next output.
+pub const JOB_YIELD_MAX_MS: u64 = 120_000;
+/// How long kill_process waits for a signal other than SIGKILL.
+pub const JOB_KILL_WAIT_MS: u64 = 2_000;
+
+// ---- A turn ----------------------------------------------------------------------------
+
+/// The buffer that children's output is read into.
+pub const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// A read of a pipe that gives so much: what follows is worth passing on whole.
+pub const FLOOD_READ_BYTES: usize = 16 * 1024;
+/// Output read from one session in one turn.
+pub const READ_SESSION_TURN_BYTES: usize = 64 * 1024;
+/// Output read from all sessions in one turn.
+pub const READ_TURN_BYTES: usize = 512 * 1024;
+/// Of the output read in one turn what is left to leaders that have ended, while there are any.
+pub const DRAIN_TURN_BYTES: usize = READ_TURN_BYTES / 2;
+/// Requests taken up in one turn.
+pub const REQUESTS_PER_TURN: usize = 32;
+/// Bytes of requests read from stdin in one turn.
+pub const REQUEST_READ_TURN_BYTES: usize = 1024 * 1024;
+/// Bytes written to stdout in one turn.
+pub const REPLY_WRITE_TURN_BYTES: usize = 256 * 1024;
+
+/// Counts up when the protocol changes in a way that a client can notice.
+pub const PROTOCOL_REVISION: u32 = 1;
+
+// ---- Patterns --------------------------------------------------------------------------
+
+/// Of a line that is longer, only so much of its end is looked at when it goes on.
+pub const LIVE_LINE_BYTES: usize = 8 * 1024;
+
+// ---- wait_for --------------------------------------------------------------------------
+
+/// Output that has not come for so long is quiet: the end of its unfinished line may be judged.
+pub const QUIET_MS: u64 = 20;
+
+// ---- Windows of bash -------------------------------------------------------------------
+
+/// Windows that run at once.
+pub const RUNNING_WINDOWS_MAX: usize = 64;
+/// The last clean text of a window that has ended.
+pub const FINISHED_WINDOW_BYTES: usize = 60 * 1024;
+/// Most bytes of any text of a window.
+pub const WINDOW_TEXT_MAX_BYTES: usize = 256 * 1024;
+/// Raw bytes kept of a window for each byte of text that may be asked for: escape sequences take
+/// room, and a text is made of what is kept.
+pub const WINDOW_KEPT_FACTOR: usize = 4;
+/// Bytes of a window's command in lists, polls and completions.
+pub const WINDOW_COMMAND_BYTES: usize = 4 * 1024;
+/// Bytes of output of a window that no unified-exec call has told.
+pub const WINDOW_UNREAD_BYTES: usize = 224 * 1024;
+
 // ---- Logs and the keeper ----------------------------------------------------------------
 
 /// Size of the pipe to the keeper: pipe-max-size of an unprivileged user, see pipe(7).
 pub const LOG_PIPE_BYTES: usize = 1024 * 1024;
-/// Bytes of logs whose session is gone that wait for a stalled disk, all together.
-pub const ORPHAN_LOG_BYTES: usize = 16 * 1024 * 1024;
 /// Frames of all sessions together that may wait for the log pipe in one buffer; what is more
 /// waits in the session's own queue.
 pub const LOG_STAGING_BYTES: usize = 256 * 1024;
@@ -230,15 +433,6 @@ pub const GUARD_STAGING_BYTES: usize = 1024 * 1024;
 pub const LOG_FRAME_BYTES: usize = 64 * 1024;
 /// The pipe through which a flood's pages go into the log pipe: a frame and a page more.
 pub const TRAY_PIPE_BYTES: usize = 128 * 1024;
-/// The keeper looks at most so often whether a log that grows is still where its path leads.
-pub const LOG_PLACE_CHECK_MS: u64 = 1_000;
-/// From this size on replies warn of a log that nothing bounds.
-pub const LOG_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
-/// The keeper looks at the file system's free space after this much growth of one log, ...
-pub const FREE_SPACE_CHECK_BYTES: u64 = 8 * 1024 * 1024;
-/// ... or after this part of what may still be written, where that is less: so many logs at a time
-/// stop before the disk is full.
-pub const FREE_SPACE_CHECK_PARTS: u64 = 4;
 /// Logging stops below this much free space when it is also below the percentage.
 pub const FREE_SPACE_MIN_BYTES: u64 = 1024 * 1024 * 1024;
 /// Logging stops below this part of the file system when it is also below the bytes.
@@ -247,23 +441,6 @@ pub const FREE_SPACE_MIN_PERCENT: u64 = 5;
 pub const LOG_KEEP_DAYS: u64 = 7;
 /// Largest value of --log-keep-days.
 pub const MAX_LOG_KEEP_DAYS: u64 = 36_500;
-/// Bytes of the longest path, see PATH_MAX.
-pub const PATH_BYTES: u64 = 4096;
-/// Random digits in the name of a log directory that is used in place of the default one.
-pub const RANDOM_NAME_DIGITS: usize = 8;
-/// Names beside the default log directory among which one that was made earlier is looked for.
-pub const NAMES_BESIDE: usize = 64 * 1024;
-/// How long execd waits at its start for the word whether the log directory that was asked for can
-/// be had; a disk may stand still.
-pub const LOG_DIR_WAIT_MS: u64 = 1_000;
-/// Bytes the keeper reads from the log pipe at a time.
-pub const KEEPER_READ_BYTES: usize = 128 * 1024;
-/// Longest name of a log file: NAME_MAX, see pathconf(3).
-pub const LOG_NAME_BYTES: usize = 255;
-/// Scans the guard makes for processes to end after execd was killed.
-pub const GUARD_SCANS: usize = 200;
-/// The guard's pause between two scans.
-pub const GUARD_SCAN_PAUSE_MS: u64 = 5;
 
 const _: () = {
     assert!(

@@ -9,11 +9,16 @@ use super::say::{EXIT_USAGE, complain};
 use crate::engine::launch::{path_of, places_of};
 use crate::families::agent::agent_dir::{EXIT_NOT_STARTED, KEY_VARIABLE, Kind, NOT_STARTED, Needs};
 use crate::families::agent::keys::variable_of;
-use crate::limits::{AGENT_DIR_READ_PAUSE_MS, AGENT_DIR_READS};
 use crate::pure::agent::agent_files::{is_object, names, with_key, without_extensions};
 use crate::session::start::spawn_failure;
 use crate::sys::spawn::{SpawnError, Step, become_program};
 use crate::sys::{agent_dirs, host, poll};
+
+/// See [`AGENT_DIR_READS`].
+const AGENT_DIR_READ_PAUSE_MS: u64 = 20;
+
+/// How often a file of JSON is read that somebody just writes, and the pause between.
+const AGENT_DIR_READS: usize = 10;
 
 /// The variable that names pi's agent directory.
 const DIR_VARIABLE: &str = "PI_CODING_AGENT_DIR";

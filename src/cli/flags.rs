@@ -16,7 +16,6 @@ use super::survey::{Place, Which};
 use super::table::{self, SHELLS};
 use super::tail::TailOptions;
 use crate::config::Config;
-use crate::limits::{MARKER_MAX_BYTES, MARKER_WORD, TAIL_LINES};
 use crate::pure::process::signal_names::parse_signal;
 
 mod log_flags;
@@ -25,6 +24,15 @@ mod run_flags;
 
 pub use mcp_flags::McpOptions;
 pub use run_flags::{RunOptions, What};
+
+/// Lines that `execd tail` prints when no number is given.
+const TAIL_LINES: u64 = 10;
+
+/// The word of a `--marker` that is given none.
+const MARKER_WORD: &str = "ready";
+
+/// Longest word of `--marker`.
+const MARKER_MAX_BYTES: usize = 64;
 
 /// What the command line asks for.
 #[derive(Debug)]

@@ -6,9 +6,12 @@ use memchr::memrchr_iter;
 use super::log_source::{LogOptions, Page, Source, Span, open};
 use super::say::{EXIT_FAILED, EXIT_SIGNAL, complain, say_bytes};
 use super::survey::Place;
-use crate::limits::{LOG_FOLLOW_WAIT_MS, LOG_RANGE_MAX_BYTES};
+use crate::limits::LOG_RANGE_MAX_BYTES;
 use crate::pure::text::clean::cut::cuts;
 use crate::pure::text::clean::window_text;
+
+/// How long `execd log --follow` waits for output at a time.
+const LOG_FOLLOW_WAIT_MS: u64 = 30_000;
 
 /// The exit status where nobody reads stdout any more: that of a command which SIGPIPE has ended.
 const EXIT_UNREAD: i32 = EXIT_SIGNAL + 13;

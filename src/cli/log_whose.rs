@@ -11,11 +11,14 @@ use super::logs::{facts_of, open_dir};
 use super::ls::{age, state};
 use super::say::complain;
 use super::survey::{Execd, NAMED_CHARS, Place, shortened, survey};
-use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_WAIT_MS, LOGS_OF_ONE_ID};
+use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_WAIT_MS};
 use crate::pure::process::marks::INSTANCE_VARIABLE;
 use crate::sys::log_files::{LogDir, short_name};
 use crate::sys::log_walk::{Listed, newest};
 use crate::sys::{clock, host};
+
+/// Logs of sessions of one number that `execd log` names where it cannot tell which one is meant.
+const LOGS_OF_ONE_ID: usize = 5;
 
 /// What a number means.
 pub(super) enum Meant {

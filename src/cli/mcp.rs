@@ -5,8 +5,11 @@ use super::say::complain;
 use super::serve;
 use crate::config::Config;
 use crate::front::mcp::{Mcp, Settings};
-use crate::limits::{MCP_STREAM_CHARS, MCP_TEXT_BYTES, MCP_TEXT_LINES};
+use crate::limits::{MCP_STREAM_CHARS, MCP_TEXT_BYTES};
 use crate::sys::stdio;
+
+/// Lines of it. OpenCode keeps the first 2,000 of a result.
+const MCP_TEXT_LINES: usize = 1_900;
 
 /// Has results show only as much as hosts hand on whole, where flags and variables say nothing.
 pub fn shorten_texts(config: &mut Config) {

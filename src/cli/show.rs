@@ -8,11 +8,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, Message, message_of};
 use super::say::{EXIT_FAILED, EXIT_SIGNAL, complain};
-use crate::limits::{
-    DETACH_KEY_WAIT_MS, JIGGLE_MS, KEYS_QUEUE_BYTES, KEYS_READ_BYTES, NS_PER_MS, REDRAW_PAUSE_MS,
-    TERMINAL_ANSWER_MS, TERMINAL_ASKED_MS, TERMINAL_FLUSH_MS, TERMINAL_LAST_ANSWER_MS,
-    TERMINAL_QUEUE_BYTES,
-};
+use crate::limits::{JIGGLE_MS, NS_PER_MS};
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::process::signal_names::parse_signal;
 use crate::pure::terminal::answers::typed_in;
@@ -25,6 +21,34 @@ use crate::sys::signals::{self, SignalFd};
 use crate::sys::stdio::Channel;
 use crate::sys::terminal::{Changed, Keys};
 use crate::sys::{clock, pty};
+
+/// How long before the end the question may have been.
+const TERMINAL_ASKED_MS: u64 = 1_000;
+
+/// How long they are waited for where the terminal does not answer us.
+const TERMINAL_LAST_ANSWER_MS: u64 = 500;
+
+/// How long answers of a terminal are waited for that was asked something just before the end of
+/// `execd attach`, once it has answered us: whoever has it next would take them for keys.
+const TERMINAL_ANSWER_MS: u64 = 50;
+
+/// A program redraws after a gap at most this often.
+const REDRAW_PAUSE_MS: u64 = 1_000;
+
+/// Bytes of keys in one request.
+const KEYS_READ_BYTES: usize = 4 * 1024;
+
+/// Bytes of keys that wait to be sent by `execd attach`; above, it does not read on.
+const KEYS_QUEUE_BYTES: usize = 64 * 1024;
+
+/// Bytes of output that wait for the terminal of `execd attach`; above, it does not read on.
+const TERMINAL_QUEUE_BYTES: usize = 64 * 1024;
+
+/// How long a terminal may take for the last output when `execd attach` ends.
+const TERMINAL_FLUSH_MS: u64 = 1_000;
+
+/// How long Ctrl-\ is held back when nothing follows it.
+const DETACH_KEY_WAIT_MS: u64 = 1_000;
 
 /// Asks the terminal how it is, and what it answers: DSR, see XTerm Control Sequences.
 const LAST_QUESTION: &[u8] = b"\x1b[5n";

@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, message_of};
 use super::say::complain;
-use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS, PROCESS_COMMAND_BYTES};
+use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS};
 use crate::pure::text::visible::one_line;
 use crate::sys::{clock, host, proc, socket};
+
+/// Bytes of a command line read from /proc for such a name.
+const PROCESS_COMMAND_BYTES: usize = 256;
 
 /// The user id of root.
 const ROOT: u32 = 0;

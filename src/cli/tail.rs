@@ -9,11 +9,14 @@ use super::connection::Connection;
 use super::say::say_bytes;
 use super::show::show;
 use super::survey::{Found, Place, Which, find};
-use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS, TAIL_BYTES};
+use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS};
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::terminal::queries::QueryFilter;
 use crate::sys::errno::errno_text;
 use crate::sys::stdio;
+
+/// Bytes of output that `execd tail` looks at for its lines.
+const TAIL_BYTES: usize = 64 * 1024 * 1024;
 
 /// What is asked for.
 #[derive(Clone, Debug)]

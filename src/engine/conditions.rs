@@ -7,7 +7,7 @@ use super::contract::Families;
 use super::contract::cx::Cx;
 use super::ports;
 use crate::config::{Config, OnImpossible};
-use crate::limits::{MEMBERS_LOOK_MS, NS_PER_MS, QUIET_MS, TEXT_WAITS_MAX};
+use crate::limits::{NS_PER_MS, QUIET_MS};
 use crate::pure::process::life::Stream;
 use crate::session::Session;
 use crate::session::asked::{Conditions, Outcome};
@@ -16,6 +16,13 @@ use crate::session::wait::Wait;
 use crate::sys::tree::{self, Orphans};
 use crate::sys::{proc, proc_work};
 use crate::wire::{Reason, RpcError};
+
+/// Waits of one session that look for patterns: each byte of output is looked at by all of them.
+const TEXT_WAITS_MAX: usize = 16;
+
+/// Members that outlive their session are looked at again after this, where no end of an orphan has
+/// told before that they are gone.
+const MEMBERS_LOOK_MS: u64 = 500;
 
 /// Whether a wait that nothing but input can end any more is answered then, as its call says,
 /// or else as the settings say.

@@ -15,8 +15,7 @@ use super::sessions::Entry;
 use super::streams;
 use super::watch::{Port, token_of};
 use crate::limits::{
-    DOING_FRESH_MS, JUDGED_PER_TURN, LOG_ACK_WAIT_MS, NEVER_ESCALATES_MS, NS_PER_MS,
-    POST_EXIT_CLOSE_WAIT_MS, TEXT_TURN_BYTES,
+    DOING_FRESH_MS, LOG_ACK_WAIT_MS, NEVER_ESCALATES_MS, NS_PER_MS, POST_EXIT_CLOSE_WAIT_MS,
 };
 use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::{ExitStatus, Fact};
@@ -25,6 +24,12 @@ use crate::session::ending::SIGKILL;
 use crate::session::output::{Hold, Source};
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
 use crate::session::{Listing, Session, SessionId};
+
+/// Sessions judged in one turn.
+const JUDGED_PER_TURN: usize = 128;
+
+/// Unread output that replies are made from in one turn; the reply that reaches it is the last.
+const TEXT_TURN_BYTES: usize = 1024 * 1024;
 
 /// An exit status as the two fields that exclude each other.
 pub fn status_fields(status: Option<ExitStatus>) -> (Option<i32>, Option<String>) {

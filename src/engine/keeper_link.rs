@@ -21,7 +21,7 @@ use crate::keeper::frames::{
     push_sync,
 };
 use crate::keeper::writer::Writer;
-use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES, LOG_WRITE_TURN_BYTES, ORPHAN_LOG_BYTES};
+use crate::limits::{LOG_FRAME_BYTES, LOG_STAGING_BYTES};
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::buffer::source::Source;
@@ -29,6 +29,12 @@ use crate::pure::time::restarts::Restarts;
 use crate::session::SessionId;
 use crate::sys::io::{self, Io};
 use logs::{Log, LogStatus};
+
+/// Bytes written to the log pipe in one turn.
+const LOG_WRITE_TURN_BYTES: usize = 1024 * 1024;
+
+/// Bytes of logs whose session is gone that wait for a stalled disk, all together.
+const ORPHAN_LOG_BYTES: usize = 16 * 1024 * 1024;
 
 /// A running log writer.
 #[derive(Debug)]

@@ -16,8 +16,7 @@ use super::sessions::Entry;
 use super::watch::{Port, token_of};
 use crate::keeper::frames::GuardRecord;
 use crate::limits::{
-    CHILD_PIPE_BYTES, CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NAME_MAX_BYTES,
-    NS_PER_MS, REPLAY_BYTES, SPAWNS_TURN_MS,
+    CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NS_PER_MS, REPLAY_BYTES,
 };
 use crate::pure::process::marks::{INSTANCE_VARIABLE, OWN_SETTINGS, SESSION_VARIABLE};
 use crate::session::input::Input;
@@ -29,6 +28,15 @@ use crate::sys::pty::{self, Size};
 use crate::sys::spawn::{Child, Plan, Spawner};
 use crate::sys::tree::joined_session;
 use crate::sys::{child, clock, host, io, poll, proc};
+
+/// Once a turn has lasted so long, no further child is started in it.
+const SPAWNS_TURN_MS: u64 = 5;
+
+/// Longest name of a file: NAME_MAX, see pathconf(3).
+const NAME_MAX_BYTES: usize = 255;
+
+/// Pipes of children are raised to this by F_SETPIPE_SZ.
+const CHILD_PIPE_BYTES: usize = 256 * 1024;
 
 /// How long the end of a child is waited for that was killed because it cannot be watched.
 const KILLED_WAIT_MS: u64 = 100;

@@ -11,10 +11,7 @@ use super::contract::cx::Cx;
 use super::contract::{Answer, Call, Families};
 use super::judge::status_fields;
 use super::{Engine, Owner};
-use crate::limits::{
-    EVENT_COMMAND_BYTES, EVENT_MESSAGE_BYTES, EVENT_REQUEST_ID_BYTES, EVENTS_PER_REPLY,
-    LIST_COMMAND_CHARS, NS_PER_MS,
-};
+use crate::limits::{EVENT_COMMAND_BYTES, EVENTS_PER_REPLY, LIST_COMMAND_CHARS, NS_PER_MS};
 use crate::pure::ledger::{Event, What};
 use crate::pure::process::killed::KilledBy;
 use crate::pure::text::utf8::floor_boundary;
@@ -23,6 +20,12 @@ use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock;
 use crate::wire::RequestId;
 use kept::{By, Early, Waiting};
+
+/// The longest id of a request that an event names; a longer one is left out.
+const EVENT_REQUEST_ID_BYTES: usize = 200;
+
+/// Bytes of a message in an event.
+const EVENT_MESSAGE_BYTES: usize = 400;
 
 /// The answer of `events`.
 #[derive(Debug, Serialize)]

@@ -6,10 +6,13 @@ use std::collections::VecDeque;
 
 use super::contract::{Call, Families};
 use super::{Engine, Owner};
-use crate::limits::{LIST_LOOKS_MS, NS_PER_MS};
+use crate::limits::NS_PER_MS;
 use crate::session::deferred::Deferred;
 use crate::session::doing::NextLook;
 use crate::session::{SessionId, Ticket};
+
+/// The longest that a list waits for looks at its sessions.
+const LIST_LOOKS_MS: u64 = 250;
 
 /// A list whose sessions are being looked at.
 #[derive(Debug)]

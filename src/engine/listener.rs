@@ -10,14 +10,18 @@ use super::contract::Families;
 use super::watch::LISTENER;
 use super::{Engine, Owner};
 use crate::config::SocketPlace;
-use crate::limits::{
-    ACCEPT_RETRY_MS, ACCEPTS_PER_TURN, CLIENT_IDLE_MS, NS_PER_MS, SOCKET_CLIENTS_MAX,
-};
+use crate::limits::{CLIENT_IDLE_MS, NS_PER_MS, SOCKET_CLIENTS_MAX};
 use crate::session::ClientId;
 use crate::sys::errno::errno_text;
 use crate::sys::socket::{self, Knock, Listener};
 use crate::sys::{host, log_files};
 use crate::wire::{self, Reason, RequestId, RpcError};
+
+/// How soon a connection is tried again that could not be taken for want of descriptors or memory.
+const ACCEPT_RETRY_MS: u64 = 500;
+
+/// Connections taken in one turn.
+const ACCEPTS_PER_TURN: usize = 16;
 
 /// The user who may connect to everybody's.
 const ROOT: u32 = 0;

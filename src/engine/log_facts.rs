@@ -8,10 +8,13 @@ use super::contract::Families;
 use super::contract::cx::Cx;
 use super::judge::status_fields;
 use super::notices::command_for_lists;
-use crate::limits::{LOG_FACTS_BYTES, LOG_FACTS_COMMAND_BYTES, NS_PER_MS};
+use crate::limits::{LOG_FACTS_BYTES, NS_PER_MS};
 use crate::session::{Session, SessionId};
 use crate::sys::clock;
 use crate::wire;
+
+/// Bytes of the command in that line.
+const LOG_FACTS_COMMAND_BYTES: usize = 2_000;
 
 /// The line. Its names are those of list_sessions.
 #[derive(Debug, Serialize)]

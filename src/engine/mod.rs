@@ -59,7 +59,6 @@ pub mod watch;
 
 use mio::Events;
 
-use crate::limits::EVENTS_PER_TURN;
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::signals::SignalFd;
 use crate::wire::RequestId;
@@ -74,6 +73,9 @@ use put_off::KeptRequests;
 use reap::Reaping;
 use sessions::Sessions;
 use turn::Clocks;
+
+/// Events taken from the kernel in one turn.
+const EVENTS_PER_TURN: usize = 256;
 
 /// What a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

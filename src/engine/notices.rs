@@ -9,7 +9,7 @@ use super::contract::Families;
 use super::contract::cx::Cx;
 use super::judge::status_fields;
 use crate::config::OnEof;
-use crate::limits::{NS_PER_MS, STREAM_TAIL_BYTES, TOLD_COMMAND_BYTES};
+use crate::limits::{NS_PER_MS, STREAM_TAIL_BYTES};
 use crate::pure::buffer::news::Item;
 use crate::pure::text::clean::window_text;
 use crate::pure::text::utf8::floor_boundary;
@@ -17,6 +17,9 @@ use crate::session::report::TruncationReport;
 use crate::session::wait::Wait;
 use crate::session::{Listing, Session, SessionId};
 use crate::wire;
+
+/// Bytes of a command in a notification.
+const TOLD_COMMAND_BYTES: usize = 4 * 1024;
 
 #[derive(Serialize)]
 struct ProgressNote<'a> {

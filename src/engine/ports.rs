@@ -8,7 +8,7 @@ use mio::Interest;
 use super::contract::Families;
 use super::contract::cx::Cx;
 use super::watch::{Port, token_of};
-use crate::limits::{HTTP_PROBES, NS_PER_MS, PORT_FDS_PER_LOOK, PORT_LOOK_MS};
+use crate::limits::{NS_PER_MS, PORT_LOOK_MS};
 use crate::pure::net::Listener;
 use crate::pure::until::PortWanted;
 use crate::session::Session;
@@ -20,6 +20,12 @@ use crate::session::probe::{Probe, Told};
 use crate::session::wait::{Wait, WaitKind};
 use crate::sys::proc;
 use crate::sys::tree::{self, Tree};
+
+/// Waits of a session that ask a server at a time, and answers whose rest is read: others wait.
+const HTTP_PROBES: usize = 16;
+
+/// Descriptors of a session's processes that one look looks at.
+const PORT_FDS_PER_LOOK: usize = 4_096;
 
 impl<F: Families> Cx<F> {
     /// The processes of a session, the nearest to its leader first, and whether these are all.

@@ -8,10 +8,7 @@ use super::contract::{Call, Families, Method};
 use super::ledger::kept::By;
 use super::sessions::Entry;
 use super::{Engine, Owner};
-use crate::limits::{
-    NS_PER_MS, REQUESTS_PER_TURN, SECRET_ECHO_LOOK_MS, SECRET_ECHO_WAIT_MS, SECRETS_WAITING_MAX,
-    SHUTDOWN_GRACE_MS, START_QUEUE_BYTES, START_QUEUE_REQUESTS,
-};
+use crate::limits::{NS_PER_MS, REQUESTS_PER_TURN, SHUTDOWN_GRACE_MS, START_QUEUE_REQUESTS};
 use crate::pure::process::killed::KilledBy;
 use crate::session::deferred::Deferred;
 use crate::session::ending::SIGTERM;
@@ -19,6 +16,18 @@ use crate::session::input::ShownBy;
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::stdio::tell_people;
 use crate::wire::{self, Reason, RequestId, RpcError};
+
+/// Secrets that wait so at the same time; further ones are refused at once.
+const SECRETS_WAITING_MAX: usize = 64;
+
+/// How often the terminal is looked at meanwhile.
+const SECRET_ECHO_LOOK_MS: u64 = 20;
+
+/// How long a secret waits for its terminal to show no input before it is refused.
+const SECRET_ECHO_WAIT_MS: u64 = 2_000;
+
+/// Bytes of their params; a longer request waits there alone.
+const START_QUEUE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The requests that are kept.
 #[derive(Debug, Default)]

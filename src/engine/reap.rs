@@ -8,9 +8,7 @@ use super::contract::Families;
 use super::launch::learn_start;
 use super::sessions::Outlived;
 use super::{Engine, Owner, streams};
-use crate::limits::{
-    LEADER_REAPS, NS_PER_MS, REAP_RETRY_MS, REAP_TRIES, REAPS_PER_TURN, SIGNALS_PER_TURN,
-};
+use crate::limits::NS_PER_MS;
 use crate::pure::process::life::{ExitStatus, Fact};
 use crate::session::members::Number;
 use crate::session::{Session, SessionId};
@@ -18,6 +16,22 @@ use crate::sys::child::{self, Event, Usage};
 use crate::sys::errno::errno_text;
 use crate::sys::proc;
 use crate::sys::signals::Came;
+
+/// How many other children the end of a leader costs as much as.
+const LEADER_REAPS: usize = 8;
+
+/// Children reaped in one turn, where a leader counts as [`LEADER_REAPS`]; the rest is reaped in
+/// the next one.
+const REAPS_PER_TURN: usize = 1_024;
+
+/// Records read from one signalfd in one turn.
+const SIGNALS_PER_TURN: usize = 64;
+
+/// How often, before its end counts as one that cannot be learnt.
+const REAP_TRIES: u32 = 50;
+
+/// How soon a child is asked for again whose end could not be taken.
+const REAP_RETRY_MS: u64 = 20;
 
 /// SIGCHLD's number, signal(7).
 const SIGCHLD: i32 = 17;

@@ -7,13 +7,16 @@ use super::closing::Cause;
 use super::codec::Asked;
 use super::contract::{Answer, Call, Families, Method};
 use super::{Engine, Owner, Pending};
-use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_MS, REQUESTS_PER_TURN, SPAWNS_PER_TURN};
+use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_MS, REQUESTS_PER_TURN};
 use crate::pure::text::lines::Line;
 use crate::session::deferred::Deferred;
 use crate::session::wait::{Cancel, Wait};
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::stdio::tell_people;
 use crate::wire::{self, Reason, RequestId, RpcError};
+
+/// Children started in one turn.
+const SPAWNS_PER_TURN: usize = 4;
 
 /// The ticket of no request.
 const UNANSWERED: Ticket = Ticket::MAX;

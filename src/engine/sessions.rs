@@ -10,9 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::contract::Families;
 use super::contract::cx::{Cx, Effect};
 use super::{Engine, Owner};
-use crate::limits::{
-    EVICTED_REMEMBERED, KILL_GRACE_MS, LRU_PROTECTED_COUNT, NS_PER_MS, WARNING_BELOW_MAX,
-};
+use crate::limits::{KILL_GRACE_MS, NS_PER_MS};
 use crate::pure::process::killed::{KilledBy, who};
 use crate::pure::process::lru::{Candidate, victim};
 use crate::session::ending::SIGTERM;
@@ -23,6 +21,15 @@ use crate::sys::host;
 use crate::sys::proc::ProcStat;
 use crate::wire::{Reason, RpcError};
 use past::{LastSeen, Past, PastSession};
+
+/// Sessions whose id still gets a message saying that they were evicted, and where the log is.
+const EVICTED_REMEMBERED: usize = 1_024;
+
+/// The most recently used sessions that eviction never takes.
+const LRU_PROTECTED_COUNT: usize = 8;
+
+/// Warnings start this many below the cap (60 of 64).
+const WARNING_BELOW_MAX: usize = 4;
 
 /// A session, and what its family keeps of it.
 #[derive(Debug)]

@@ -30,7 +30,7 @@ use super::watch::{CLOCK, REPLIES, REQUESTS, SIGNALS, Watch};
 use super::{Counters, Degraded, Engine, StartError};
 use crate::config::{Config, SocketPlace};
 use crate::keeper::writer::Writer;
-use crate::limits::{FDS_PER_SESSION, FDS_RESERVED, LOG_DIR_WAIT_MS, READ_BUFFER_BYTES};
+use crate::limits::{FDS_PER_SESSION, READ_BUFFER_BYTES};
 use crate::pure::process::login_shell::below_the_login;
 use crate::pure::process::starts::Starts;
 use crate::pure::time::deadlines::Deadlines;
@@ -45,6 +45,13 @@ use crate::sys::signals::{self, SignalFd};
 use crate::sys::spawn::Spawner;
 use crate::sys::stdio::{Channel, tell_people};
 use crate::sys::{given, proc};
+
+/// How long execd waits at its start for the word whether the log directory that was asked for can
+/// be had; a disk may stand still.
+const LOG_DIR_WAIT_MS: u64 = 1_000;
+
+/// File descriptors execd needs besides its sessions and clients.
+const FDS_RESERVED: u64 = 48;
 
 fn system(what: &str) -> impl Fn(i32) -> StartError + '_ {
     move |errno| format!("{what}: {}", errno_text(errno))

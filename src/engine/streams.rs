@@ -10,8 +10,8 @@ use super::contract::cx::Cx;
 use super::sessions::Entry;
 use super::watch::{Port, token_of};
 use crate::limits::{
-    DRAIN_BYTES, DRAIN_TURN_BYTES, FLOOD_READ_BYTES, NS_PER_MS, READ_BUFFER_BYTES,
-    READ_SESSION_TURN_BYTES, READ_TRIES, READ_TURN_BYTES, SEARCH_TURN_MS,
+    DRAIN_TURN_BYTES, FLOOD_READ_BYTES, NS_PER_MS, READ_BUFFER_BYTES, READ_SESSION_TURN_BYTES,
+    READ_TURN_BYTES,
 };
 use crate::pure::process::life::{Fact, Stream};
 use crate::session::input::Fed;
@@ -20,6 +20,16 @@ use crate::session::wait::Wait;
 use crate::session::{Session, SessionId};
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
+
+/// Reads of one stream that may fail one after the other, before it is given up.
+const READ_TRIES: usize = 3;
+
+/// Output read of one session before the end of its leader is noted: one reply has all of it.
+const DRAIN_BYTES: usize = 1024 * 1024;
+
+/// Once a turn has lasted so long, no further session is read in it behind one whose output a wait
+/// searches.
+const SEARCH_TURN_MS: u64 = 5;
 
 /// Why reading a session stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,11 +16,14 @@ use super::watch::{
     SIGNALS, WALL_CLOCK, client_of, session_of,
 };
 use super::{Engine, Owner, Pending, streams};
-use crate::limits::{CLOCK_RETRY_MS, NS_PER_MS, STALE_TIMER_MS};
+use crate::limits::{NS_PER_MS, STALE_TIMER_MS};
 use crate::pure::time::deadlines::Deadlines;
 use crate::session::output::Source;
 use crate::session::{ClientId, SessionId, Ticket};
 use crate::sys::clock::{self, Timer, wall_ns};
+
+/// How soon a timer that could not be armed is tried again.
+const CLOCK_RETRY_MS: u64 = 20;
 
 /// The timers, and what they are armed to.
 #[derive(Debug)]

@@ -6,9 +6,11 @@ use serde_json::value::RawValue;
 
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};
-use crate::limits::CANCEL_REASON_BYTES;
 use crate::session::wait::Cancel;
 use crate::wire::{self, Kind, RequestId, RpcError};
+
+/// Why a client cancels a request, in its words.
+const CANCEL_REASON_BYTES: usize = 200;
 
 pub(crate) const METHOD: Method = Method {
     name: "cancel",

@@ -3,8 +3,14 @@
 
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};
-use crate::limits::{EVENTS_DEFAULT, EVENTS_KEPT, EVENTS_WAIT_MAX_MS};
+use crate::limits::EVENTS_KEPT;
 use crate::wire::{self, Int, Kind, RpcError};
+
+/// How long `events` waits at most.
+const EVENTS_WAIT_MAX_MS: u64 = 300_000;
+
+/// Events that `events` gives, where the call says nothing.
+const EVENTS_DEFAULT: u64 = 100;
 
 pub(crate) const METHOD: Method = Method {
     name: "events",

@@ -4,8 +4,10 @@ use serde_json::json;
 
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};
-use crate::limits::MAX_RESERVED_SESSION_ID;
 use crate::wire::{self, Int, Kind, RpcError};
+
+/// Highest session id that can be reserved: what comes after it is still an exact number in JSON.
+const MAX_RESERVED_SESSION_ID: u64 = (1 << 53) - 1;
 
 pub(crate) const METHOD: Method = Method {
     name: "reserve_session_ids",

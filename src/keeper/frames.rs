@@ -47,8 +47,11 @@ pub use super::records::{
     push_guard_remove,
 };
 use super::records::{FLAG_TRUNCATED, Gather, take, take_u64, take_up_to};
-use crate::limits::{LOG_FACTS_BYTES, LOG_FRAME_BYTES, LOG_NAME_BYTES};
+use crate::limits::{LOG_FACTS_BYTES, LOG_FRAME_BYTES};
 use crate::pure::buffer::source::Source;
+
+/// Longest name of a log file: NAME_MAX, see pathconf(3).
+const LOG_NAME_BYTES: usize = 255;
 
 /// Bytes of a frame's header.
 pub const FRAME_HEADER_BYTES: usize = 16;

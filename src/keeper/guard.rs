@@ -5,12 +5,17 @@
 //! keeper).
 
 use super::frames::{GuardDecoder, GuardEvent, GuardRecord, Nonsense};
-use crate::limits::{GUARD_SCAN_PAUSE_MS, GUARD_SCANS};
 use crate::sys::poll::pause;
 use crate::sys::proc::{self, ProcStat};
 use crate::sys::signals::SIGKILL;
 use crate::sys::{host, pidfd, proc_view};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The guard's pause between two scans.
+const GUARD_SCAN_PAUSE_MS: u64 = 5;
+
+/// Scans the guard makes for processes to end after execd was killed.
+const GUARD_SCANS: usize = 200;
 
 /// The user whose commands may run as anybody.
 const ROOT: u32 = 0;

@@ -25,12 +25,18 @@
 
 mod read;
 
-use crate::limits::{LOG_BLOCK_BYTES, LOG_INDEX_PARTS, LOG_INDEX_QUEUE_BYTES};
+use crate::limits::LOG_BLOCK_BYTES;
 use crate::pure::buffer::source::Source;
 use crate::sys::beside_files::PlacedFile;
 use crate::sys::log_files::LogDir;
 use read::{Last, MarkReader, last_mark};
 pub(super) use read::{Records, Run, is_broken};
+
+/// Bytes of records that wait to be written; where more do, what they tell is forgotten.
+const LOG_INDEX_QUEUE_BYTES: usize = 64 * 1024;
+
+/// The index of a log keeps so many bytes at most: this part of what is kept of its log.
+const LOG_INDEX_PARTS: u64 = 8;
 
 /// Bytes of a record.
 const RECORD_BYTES: u64 = 16;

@@ -3,10 +3,19 @@
 //! that are gone (logs.md, Facts beside each log). execd tells them in Facts frames (`frames`).
 
 use super::one_log::{Beside, Log};
-use crate::limits::{LOG_FACTS_DELAY_MS, LOG_FACTS_LATEST_MS, LOG_FACTS_WAITING_MAX, NS_PER_MS};
+use crate::limits::NS_PER_MS;
 use crate::sys::log_files::LogDir;
 use serde::Deserialize;
 use std::collections::VecDeque;
+
+/// Lines of facts that wait at most: above, the oldest one is written at once.
+const LOG_FACTS_WAITING_MAX: usize = 64;
+
+/// How long facts wait at most, where the log writer has no pause.
+const LOG_FACTS_LATEST_MS: u64 = 1_000;
+
+/// How long facts wait at least: those of a command that ends meanwhile are written once.
+const LOG_FACTS_DELAY_MS: u64 = 50;
 
 /// Whether what stands where an ended log should be is the file that its log writer wrote, as far
 /// as the facts beside it say that. Errors: [`LogDir::check`]; ENOENT where nothing stands there.

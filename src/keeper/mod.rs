@@ -29,9 +29,7 @@ pub mod range;
 pub mod records;
 pub mod writer;
 
-use crate::limits::{
-    CLEAN_EVERY_S, CLEAN_PAUSE_MS, KEEPER_READ_BYTES, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS, NS_PER_MS,
-};
+use crate::limits::{CLEAN_EVERY_S, CLEAN_PAUSE_MS, LOG_KEEP_DAYS, MAX_LOG_KEEP_DAYS, NS_PER_MS};
 use crate::pure::buffer::bound::Bounds;
 use crate::sys::clock;
 use crate::sys::io::{self, Io};
@@ -43,6 +41,9 @@ use guard::Guard;
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use writer::Writer;
+
+/// Bytes the keeper reads from the log pipe at a time.
+const KEEPER_READ_BYTES: usize = 128 * 1024;
 
 /// The descriptors that the log writer is started with: frames come from the first one,
 /// acknowledgements go to the second one.

@@ -4,14 +4,19 @@
 use super::bounded::BoundedFile;
 use super::frames::{Ack, AckKind};
 use super::index::Index;
-use crate::limits::{
-    FREE_SPACE_CHECK_BYTES, FREE_SPACE_CHECK_PARTS, FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT,
-};
+use crate::limits::{FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT};
 use crate::pure::buffer::bound::Kept;
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
 use crate::sys::io::{ENODATA, ENOENT, ENOSYS, EOPNOTSUPP};
 use crate::sys::log_files::{LogDir, LogFile};
+
+/// ... or after this part of what may still be written, where that is less: so many logs at a time
+/// stop before the disk is full.
+const FREE_SPACE_CHECK_PARTS: u64 = 4;
+
+/// The keeper looks at the file system's free space after this much growth of one log, ...
+const FREE_SPACE_CHECK_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The last line of a log that cannot lose its beginning.
 const NO_HOLES_LINE: &str =

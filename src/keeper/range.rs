@@ -7,11 +7,17 @@
 
 use super::index::{self, Index, Marks, Records, Run};
 use super::records::{Nonsense, RANGE_HEAD_BYTES, take, take_u64};
-use crate::limits::{LOG_PAGE_READ_BYTES, LOG_PAGE_READS_MAX, LOG_RANGE_ANSWER_BYTES};
+use crate::limits::LOG_RANGE_ANSWER_BYTES;
 use crate::pure::buffer::source::Source;
 use crate::sys::beside_files::PlacedFile;
 use crate::sys::io::ENOENT;
 use crate::sys::log_files::LogDir;
+
+/// How often the log is read for one page of a stream: above, the page is shorter than was asked.
+const LOG_PAGE_READS_MAX: usize = 256;
+
+/// Bytes of the log that are read at a time for a page of a stream.
+const LOG_PAGE_READ_BYTES: usize = 32 * 1024;
 
 /// Bytes of a [`ReadRange`] before the name.
 pub(super) const READ_RANGE_FIXED_BYTES: usize = 40;

@@ -10,7 +10,7 @@ use super::index::Index;
 use super::meta::{self, Waiting};
 use super::one_log::Log;
 use super::range::{self, Layout};
-use crate::limits::{LOG_PLACE_CHECK_MS, NS_PER_MS};
+use crate::limits::NS_PER_MS;
 use crate::pure::buffer::bound::{Bounds, Kept};
 use crate::pure::buffer::source::Source;
 use crate::sys::clock;
@@ -19,6 +19,9 @@ use crate::sys::log_clean::HourlyCleaning;
 use crate::sys::log_files::{LogDir, ensure_private_dir};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// The keeper looks at most so often whether a log that grows is still where its path leads.
+const LOG_PLACE_CHECK_MS: u64 = 1_000;
 
 /// All logs of one execd.
 #[derive(Debug)]

@@ -8,9 +8,12 @@ use super::doing::Seen;
 use super::idle::Idle;
 use super::listening::Listening;
 use super::ports::{self, HeldPort, PortWait};
-use crate::limits::LEAD_BYTES;
 use crate::pure::until::{Condition, Echo, Hit, TextWatch};
 use crate::sys::pty;
+
+/// Bytes of output before the first one that is looked at, in which a sequence may have begun that
+/// goes on there.
+const LEAD_BYTES: usize = 4 * 1024;
 
 /// What `until` and `stop` of a call asked for.
 pub type Conditions = (Option<Rc<Condition>>, Option<Rc<Condition>>);

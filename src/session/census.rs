@@ -8,14 +8,26 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use crate::limits::{
-    CENSUS_KEPT_TURNS, CENSUS_TURN_PROCESSES, DOING_TURN_MS, HOLDER_LOOKS_PER_TURN, NS_PER_MS,
-    OPENED_PER_TURN,
-};
+use crate::limits::NS_PER_MS;
 use crate::sys::clock;
 use crate::sys::io::ENOENT;
 use crate::sys::proc::{self, Pids, ProcStat};
 use crate::sys::tree::Orphans;
+
+/// Processes opened in one turn, to signal them.
+const OPENED_PER_TURN: usize = 256;
+
+/// A census is kept for so many turns, for those who have not come to it yet.
+const CENSUS_KEPT_TURNS: u64 = 64;
+
+/// Processes that a census reads of in one turn.
+const CENSUS_TURN_PROCESSES: usize = 4_096;
+
+/// Looks at holders in one turn.
+const HOLDER_LOOKS_PER_TURN: usize = 32;
+
+/// Once looks have used so much CPU time in a turn, no further one is begun in it.
+const DOING_TURN_MS: u64 = 5;
 
 /// Who was in which session at a time.
 #[derive(Debug, Default)]

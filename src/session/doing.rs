@@ -4,7 +4,7 @@
 use super::census::Lookout;
 use super::listening::Listening;
 use super::{Session, SessionId};
-use crate::limits::{DOING_AGREE_MS, DOING_LAST_LINE_BYTES, NS_PER_MS, STRANGERS_ASKED_MAX};
+use crate::limits::{DOING_AGREE_MS, NS_PER_MS};
 use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
@@ -12,6 +12,12 @@ use crate::sys::io;
 use crate::sys::proc_work;
 use crate::sys::tree::{self, Orphans};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of the end of the output that are looked at for the last line.
+const DOING_LAST_LINE_BYTES: usize = 256;
+
+/// Processes outside all sessions that are looked through for descriptors of a session.
+const STRANGERS_ASKED_MAX: usize = 16;
 
 /// What a session is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,11 +10,19 @@ use std::os::fd::RawFd;
 use super::census::Lookout;
 use super::members::{Members, Number};
 use super::report::NamedProcess;
-use crate::limits::{
-    EMPTY_LOOKS, KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS, SCAN_PAUSE_MS, UNWATCHED_PAUSE_MS,
-};
+use crate::limits::{KILL_GIVE_UP_MS, NAMED_PROCESSES, NS_PER_MS};
 use crate::sys::proc::{self, ProcStat, Target};
 use crate::sys::{pidfd, poll, proc_view};
+
+/// Pause between two looks for processes of a session that makes new ones while it is ended.
+const SCAN_PAUSE_MS: u64 = 1;
+
+/// Pause between two looks for processes whose ends nothing tells of: pidfds are refused.
+const UNWATCHED_PAUSE_MS: u64 = 20;
+
+/// Looks that find nobody in a session whose number is taken, before that is believed: /proc may
+/// hide processes (hidepid), and a look may miss who was forked during it.
+const EMPTY_LOOKS: u32 = 8;
 
 /// SIGKILL, SIGCONT and the default signal of kill_session, numbers of signal(7).
 pub const SIGKILL: i32 = 9;

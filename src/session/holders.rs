@@ -2,10 +2,13 @@
 //! (bash-stream.md, Output after the shell).
 
 use super::census::Census;
-use crate::limits::{HOLDER_BUSY_NS, HOLDERS_ASKED_MAX};
+use crate::limits::HOLDER_BUSY_NS;
 use crate::sys::proc;
 use crate::sys::proc_work::{self, Pipes};
 use std::collections::BTreeSet;
+
+/// Members of a session that a look asks.
+const HOLDERS_ASKED_MAX: usize = 64;
 
 /// A process of the session whose output others hold.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,14 @@
 //! meanwhile (waits.md, until and stop). Output is known without a look; the CPU time is looked at
 //! once output is quiet, and a few times until the time is over.
 
-use crate::limits::{HOLDER_BUSY_NS, IDLE_LOOK_MIN_MS, IDLE_LOOKS, NS_PER_MS, QUIET_MS};
+use crate::limits::{HOLDER_BUSY_NS, NS_PER_MS, QUIET_MS};
+
+/// So many looks are taken in the time for which a session is to be idle: CPU time that was used in
+/// one of these parts begins the time anew at its end.
+const IDLE_LOOKS: u64 = 4;
+
+/// Two looks at the CPU time of a session's processes are at least so far apart.
+const IDLE_LOOK_MIN_MS: u64 = 20;
 
 /// What one wait knows of a session's quiet.
 #[derive(Debug)]

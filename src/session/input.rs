@@ -3,11 +3,14 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
-use crate::limits::{FEED_SESSION_TURN_BYTES, STDIN_BACKLOG_BYTES};
+use crate::limits::STDIN_BACKLOG_BYTES;
 use crate::pure::buffer::byte_queue::ByteQueue;
 use crate::pure::terminal::line::TtyLine;
 use crate::sys::io::{self, Io};
 use crate::sys::pty;
+
+/// Bytes written to one child's stdin in one turn.
+const FEED_SESSION_TURN_BYTES: usize = 64 * 1024;
 
 /// Where input goes.
 #[derive(Debug)]

@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::limits::LISTENERS_NAMED;
 use crate::pure::net::Listener;
 use crate::sys::listeners::{self, Looked, Network};
 use crate::sys::proc;
+
+/// Listeners that are named in a reply or a row of a list.
+const LISTENERS_NAMED: usize = 16;
 
 /// A TCP port that a process of a session listens on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

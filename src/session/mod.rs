@@ -35,7 +35,7 @@ pub mod wait_report;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, LEADER_FIRST_MS, NS_PER_MS};
+use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, NS_PER_MS};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::process::life::{ExitStatus, Fact, Life, Stream};
 use crate::pure::terminal::line::LineChars;
@@ -58,6 +58,9 @@ use start::Start;
 use view::View;
 use viewers::Viewers;
 use wait::Wait;
+
+/// Of that time the first part, in which a leader that ends what it has started is left to do so.
+const LEADER_FIRST_MS: u64 = 1_000;
 
 /// The number a client knows a session by. Rises from 1, never reused.
 pub type SessionId = u64;

@@ -7,16 +7,35 @@ use std::rc::Rc;
 use super::SessionId;
 use super::listening::{Own, Table};
 use super::probe::{Probe, Rest};
-use crate::limits::{
-    ADOPTED_ASKED_MAX, HOLDER_FDS_PER_TURN, HTTP_PAUSE_MAX_MS, HTTP_PAUSE_MS, NS_PER_MS,
-    PORT_DOUBT_MAX_MS, PORT_FDS_PER_PROCESS, PORT_LOOK_MS, TOLD_FDS_PER_TURN, TOLD_TURN_MS,
-};
+use crate::limits::{NS_PER_MS, PORT_FDS_PER_PROCESS, PORT_LOOK_MS};
 use crate::pure::net::Listener;
 use crate::pure::until::{Condition, HttpWanted, PortWanted};
 use crate::sys::clock;
 use crate::sys::listeners::{self, Network};
 use crate::sys::proc::{self, Pids};
 use crate::sys::tree::Orphans;
+
+/// Orphans that have left their sessions, of which it is asked in a turn which session that was.
+const ADOPTED_ASKED_MAX: usize = 256;
+
+/// It doubles up to this.
+const HTTP_PAUSE_MAX_MS: u64 = 1_000;
+
+/// The pause until a server is asked again that did not answer as it was to, at first.
+const HTTP_PAUSE_MS: u64 = 100;
+
+/// Descriptors looked at in one turn, to find who holds a port that is not the session's.
+const HOLDER_FDS_PER_TURN: usize = 2_048;
+
+/// Once looks at these have used so much CPU time in a turn, no further one is begun in it.
+const TOLD_TURN_MS: u64 = 5;
+
+/// Descriptors that are looked at in one turn for what its replies and lists tell.
+const TOLD_FDS_PER_TURN: usize = 8_192;
+
+/// A listener that was found to be none of the session's is looked at again after one such pause,
+/// then after twice as long, and so on up to this.
+const PORT_DOUBT_MAX_MS: u64 = 1_000;
 
 /// What one turn knows of listeners and of processes without parents.
 #[derive(Debug, Default)]

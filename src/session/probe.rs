@@ -5,12 +5,24 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::listening::Own;
-use crate::limits::{HTTP_HEAD_BYTES, HTTP_REST_BYTES, HTTP_REST_MS, HTTP_WAIT_MS, NS_PER_MS};
+use crate::limits::NS_PER_MS;
 use crate::pure::net::Listener;
 use crate::pure::net::http::{self, Answer};
 use crate::sys::io::{self, Io};
 use crate::sys::listeners;
 use crate::sys::tcp::{self, Connecting};
+
+/// The longest that the rest of an answer is read.
+const HTTP_REST_MS: u64 = 1_000;
+
+/// Bytes of the rest of an answer that are read, so that its server can write in peace.
+const HTTP_REST_BYTES: usize = 1024 * 1024;
+
+/// Bytes of an answer within which its status must come.
+const HTTP_HEAD_BYTES: usize = 16 * 1024;
+
+/// The longest that a server is waited for that was asked for a page, until it is asked again.
+const HTTP_WAIT_MS: u64 = 5_000;
 
 /// How a question stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

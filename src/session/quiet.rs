@@ -6,11 +6,15 @@ use super::Session;
 use super::asked::{Asked, Outcome};
 use super::doing::{Look, Sight, why};
 use super::wait::{Wait, WaitKind};
-use crate::limits::{
-    DOING_EARLY_MS, DOING_READY_MS, DOING_RETRY_MAX_MS, DOING_RETRY_MS, NS_PER_MS,
-};
+use crate::limits::{DOING_EARLY_MS, DOING_READY_MS, NS_PER_MS};
 use crate::pure::process::doing::{Input, Waiter};
 use crate::pure::until::{Condition, InputWanted};
+
+/// The longest pause before it is.
+const DOING_RETRY_MAX_MS: u64 = 64;
+
+/// How soon a look is tried again that could not be taken; each further time twice as long.
+const DOING_RETRY_MS: u64 = 2;
 
 impl Session {
     /// Takes the look that is due, if one is, and ends the waits that end by what it finds.

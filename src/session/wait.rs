@@ -2,7 +2,11 @@
 
 use super::asked::{Asked, Outcome, OutcomeKind};
 use super::{SessionId, Ticket};
-use crate::limits::{NS_PER_MS, PASSWORD_HOLD_MS, PROGRESS_INTERVAL_MS};
+use crate::limits::{NS_PER_MS, PROGRESS_INTERVAL_MS};
+
+/// So long the time of a wait stands still for a password that its client was told of: a person
+/// who has to look it up finds it, and no call waits for ever for one who has left.
+const PASSWORD_HOLD_MS: u64 = 10 * 60 * 1_000;
 
 /// The family whose call waits, by its number in the families' table. The floors below the
 /// families hand the number back and look no further.

@@ -13,7 +13,16 @@ use std::path::{Path, PathBuf};
 use super::io::{EIO, ENOENT};
 use super::log_files::{ensure_private_dir, identity};
 use super::{host, socket};
-use crate::limits::{AGENT_DIR_FILE_BYTES, AGENT_DIR_NAMES, AGENT_DIR_TRIES};
+
+/// Names that are tried for an agent directory or a prompt before there is none.
+const AGENT_DIR_TRIES: usize = 1_024;
+
+/// Names in an agent directory that are linked to, and in the place of all of them that are looked
+/// at.
+const AGENT_DIR_NAMES: usize = 4_096;
+
+/// Bytes of a file of the agent directory that a run's own directory has a copy of.
+const AGENT_DIR_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The first argument of a process that removes what nobody uses.
 pub const SWEEP_FLAG: &str = "--sweep-agent-files";

@@ -13,8 +13,19 @@ use std::os::unix::fs::MetadataExt;
 
 use super::io::{done, errno};
 use super::{proc, proc_work, pty, tree};
-use crate::limits::{DOING_LINE_BYTES, POLLED_MAX, SELECTED_MAX, STRANGER_FDS};
 use crate::pure::process::doing::{Call, Modes, On, Process, Thread};
+
+/// Descriptors of a process outside a session that are looked through for the session's.
+const STRANGER_FDS: usize = 256;
+
+/// Descriptors of a select: FD_SETSIZE, see select(2).
+const SELECTED_MAX: usize = 1_024;
+
+/// Descriptors of a poll or an epoll instance that are looked at.
+const POLLED_MAX: usize = 256;
+
+/// Bytes read of a file of /proc that tells what a thread or a descriptor is at.
+const DOING_LINE_BYTES: usize = 16 * 1024;
 
 /// Major number of the terminals' ends that programs have, see pts(4).
 const PTS_MAJOR: libc::c_uint = 136;

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use super::io::done;
-use crate::limits::FDS_LOW;
+
+/// Below so many file descriptors execd holds none that only spare work, and `execd run` has no
+/// control socket.
+const FDS_LOW: u64 = 32;
 
 /// Our process id.
 pub fn pid() -> i32 {

@@ -4,9 +4,18 @@
 use std::io::Read;
 
 use super::{proc, proc_view};
-use crate::limits::{LISTENERS_MAX, LISTENERS_READ_BYTES, LISTENERS_READS, PORT_FDS_PER_PROCESS};
+use crate::limits::PORT_FDS_PER_PROCESS;
 use crate::pure::net::Listener;
 use crate::pure::net::table::{Line, line};
+
+/// Reads of listeners in one look, of each family: more than [`LISTENERS_MAX`] need.
+const LISTENERS_READS: usize = 64;
+
+/// Bytes of listeners read at a time.
+const LISTENERS_READ_BYTES: usize = 32 * 1024;
+
+/// Listeners that one look takes in.
+const LISTENERS_MAX: usize = 4_096;
 
 /// A network namespace, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

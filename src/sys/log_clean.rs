@@ -9,16 +9,34 @@ use super::log_files::LogDir;
 use super::log_walk::{
     Deleted, Found, Names, Part, delete, exists, log_name, look_at, part_of, seconds_ago_ns,
 };
-use crate::limits::{
-    CLEAN_EVERY_S, CLEAN_FREED_PARTS, CLEAN_LINGER_MS, CLEAN_LOGS_MAX, CLEAN_NAMES,
-    CLEAN_NAMES_UNTIMED, CLEAN_PAUSE_MS, CLEAN_SPARED_S, CLEAN_TURN_MS, LOG_TOTAL_PERCENT,
-    NS_PER_MS, NS_PER_S,
-};
+use crate::limits::{CLEAN_EVERY_S, CLEAN_NAMES, CLEAN_PAUSE_MS, NS_PER_MS, NS_PER_S};
 use std::collections::BinaryHeap;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, UNIX_EPOCH};
+
+/// How long a log writer whose execd has ended goes on with a look.
+const CLEAN_LINGER_MS: u64 = 2_000;
+
+/// A step of a look ends after this time, for the disk may be slow.
+const CLEAN_TURN_MS: u64 = 5;
+
+/// Names looked at between two looks at the clock.
+const CLEAN_NAMES_UNTIMED: usize = 16;
+
+/// Logs that one look deletes at most for what all take: the ends and names of so many are
+/// remembered, in 10 MiB.
+const CLEAN_LOGS_MAX: usize = 100_000;
+
+/// A log is not deleted for what all take within this time after its end.
+const CLEAN_SPARED_S: i64 = 60;
+
+/// Where all files take too much, this part of what they may take is made free.
+const CLEAN_FREED_PARTS: u64 = 8;
+
+/// All logs of a directory take at most this part of its file system.
+const LOG_TOTAL_PERCENT: u64 = 10;
 
 /// The file whose last change says when the directory was last cleaned: no log has its name.
 const STAMP: &str = ".execd-cleaned";

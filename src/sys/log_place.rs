@@ -5,13 +5,21 @@
 
 use super::log_files::{LogDir, ensure_private_dir, read_ours};
 use super::{host, socket};
-use crate::limits::{NAMES_BESIDE, PATH_BYTES, RANDOM_NAME_DIGITS};
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// Names beside the default log directory among which one that was made earlier is looked for.
+const NAMES_BESIDE: usize = 64 * 1024;
+
+/// Random digits in the name of a log directory that is used in place of the default one.
+const RANDOM_NAME_DIGITS: usize = 8;
+
+/// Bytes of the longest path, see PATH_MAX.
+const PATH_BYTES: u64 = 4096;
 
 /// The file beside the control sockets that holds the path of the directory used instead.
 const REMEMBERED: &str = "log-dir";

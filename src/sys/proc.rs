@@ -5,12 +5,15 @@
 
 use super::io::{self, errno, errno_of};
 use super::{clock, pidfd, proc_view};
-use crate::limits::{ENVIRON_BYTES, NS_PER_S};
+use crate::limits::NS_PER_S;
 use std::cell::{Cell, RefCell};
 use std::fs::{File, ReadDir};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
+
+/// Bytes of a process's environment searched for execd's marks.
+const ENVIRON_BYTES: usize = 2 * 1024 * 1024;
 
 /// Bytes of /proc/PID/stat that are read; its 52 fields and the name stay well below.
 const STAT_BYTES: usize = 2_048;

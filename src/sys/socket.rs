@@ -13,9 +13,18 @@ use std::path::{Path, PathBuf};
 use super::io::{Io, done, errno_of, outcome, owned, retried};
 use super::log_files::identity;
 use super::{clock, host, proc};
-use crate::limits::{
-    SOCKET_BACKLOG_COUNT, SOCKET_DIR_ENTRIES, SOCKET_LIST_BYTES, SOCKET_STALE_AFTER_S,
-};
+
+/// A socket this old that nobody listens on is no one's who is just starting.
+const SOCKET_STALE_AFTER_S: i64 = 10;
+
+/// Sockets looked at in one directory.
+const SOCKET_DIR_ENTRIES: usize = 4_096;
+
+/// Bytes of the kernel's list of sockets in which those of execds are looked for.
+const SOCKET_LIST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Connections that wait to be taken, see listen(2).
+const SOCKET_BACKLOG_COUNT: usize = 64;
 
 /// The errno of connecting where nobody listens.
 pub const NOBODY_LISTENS: i32 = libc::ECONNREFUSED;

@@ -5,7 +5,9 @@ use std::os::fd::RawFd;
 use std::sync::Mutex;
 
 use super::pty;
-use crate::limits::TYPED_BACK_BYTES;
+
+/// Bytes that are given back to a terminal: about what it holds of a line, see termios(3).
+const TYPED_BACK_BYTES: usize = 4_095;
 
 /// The terminal that is to be put back, how it was, and how it is.
 static CHANGED: Mutex<Option<(RawFd, libc::termios, libc::termios)>> = Mutex::new(None);

@@ -6,7 +6,18 @@ use std::io::Read;
 use std::str::FromStr;
 
 use super::{given, host, proc};
-use crate::limits::{CHILDREN_BYTES, TREE_PROCESSES, TREE_THREADS, TREE_THREADS_ALL};
+
+/// Threads of a session that such a walk looks at in all.
+const TREE_THREADS_ALL: usize = 512;
+
+/// Bytes read of the list of a thread's children: more than the pids of all that execd may start.
+const CHILDREN_BYTES: u64 = 256 * 1024;
+
+/// Threads of a process that such a walk looks at.
+const TREE_THREADS: usize = 64;
+
+/// Processes of a session that a walk down from its leader looks at.
+const TREE_PROCESSES: usize = 512;
 
 /// The children of execd that lead no session of its own making: processes whose parents have
 /// ended. They are read once for all sessions that are looked at in a turn.

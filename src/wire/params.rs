@@ -13,12 +13,15 @@ use serde::de::value::MapDeserializer;
 use serde_json::{Map, Value};
 
 use super::{Int, Reason, RpcError, wanted};
-use crate::limits::{MAX_LABEL_BYTES, QUOTED_VALUE_BYTES};
+use crate::limits::QUOTED_VALUE_BYTES;
 use crate::pure::json::fields::Fields;
 use crate::pure::process::marks::is_mark;
 use crate::pure::text::utf8::floor_boundary;
 
 pub use names::known as known_param;
+
+/// Longest name of a session, which lists and notifications repeat, also when it has ended.
+const MAX_LABEL_BYTES: usize = 1_024;
 
 /// Params that have this may have a secret in them.
 const SECRET: &str = "\"secret\"";

@@ -6,12 +6,24 @@ use serde_json::value::RawValue;
 
 use super::params::{Kind, Param, checked_fields, fields_of, quoted};
 use super::{Int, Reason, RpcError, wanted};
-use crate::limits::{
-    HTTP_STATUS_DEFAULT, UNTIL_COUNT_MAX, UNTIL_IDLE_RANGE_MS, UNTIL_PATH_BYTES, UNTIL_PATTERNS_MAX,
-};
 use crate::pure::json::fields::Fields;
 use crate::pure::until::{Condition, HttpWanted, Pattern, PatternError};
 use crate::sys::proc_view;
+
+/// Statuses that `http` takes for an answer when none are given.
+const HTTP_STATUS_DEFAULT: (u16, u16) = (200, 399);
+
+/// Bytes of the path of `http`.
+const UNTIL_PATH_BYTES: usize = 2_048;
+
+/// Shortest and longest `idle_ms`.
+const UNTIL_IDLE_RANGE_MS: (u64, u64) = (1, 3_600_000);
+
+/// Largest `count`.
+const UNTIL_COUNT_MAX: u64 = 1_000_000;
+
+/// Patterns of one call, `until` and `stop` together.
+const UNTIL_PATTERNS_MAX: usize = 16;
 
 /// How a family writes the names of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,10 @@
 use serde_json::value::RawValue;
 
 use super::Int;
-use crate::limits::HTTP_STATUS_RANGE;
 use crate::pure::until::{InputWanted, PortWanted};
+
+/// Statuses that HTTP knows (RFC 9110, 15).
+const HTTP_STATUS_RANGE: (u16, u16) = (100, 599);
 
 pub(super) const PORT: &str = "a port from 1 to 65535, or \"any\" or 0 for any";
 pub(super) const STATUSES: &str = "a status from 100 to 599, or [lowest, highest]";

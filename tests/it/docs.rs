@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use crate::agent_help::*;
 use crate::common::*;
+use crate::source::sources;
 use serde_json::{Value, json};
 
 /// The mark of a block that can be run.
@@ -519,7 +520,7 @@ fn every_reason_of_a_failure_is_documented() {
 /// rule: agent.md, agent_execute, params: Their defaults: 600,000, 180,000 and 30,000 ms
 #[test]
 fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
-    let limits = read("src/limits/agent.rs");
+    let limits: String = sources("src").into_iter().map(|one| one.text).collect();
     let texts = [read("docs/agent.md"), read("docs/protocol.md")];
     let described = describe();
     let methods = described["methods"].as_array().expect("methods");

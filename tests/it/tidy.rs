@@ -221,7 +221,7 @@ fn nothing_is_left_to_do() {
     assert_none("unfinished", &complaints);
 }
 
-/// rule: architecture.md, Bounds: Every bound is a named constant in one file
+/// rule: architecture.md, Bounds: Every bound is a named constant
 #[test]
 fn every_bound_of_limits_has_its_meaning_and_is_used() {
     let of_limits = |source: &&Source| source.name.starts_with("src/limits");

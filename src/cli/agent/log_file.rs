@@ -8,8 +8,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::limits::{AGENT_LOG_LOOK_MS, LAST_FLUSH_MS, NS_PER_MS};
+use crate::limits::{LAST_FLUSH_MS, NS_PER_MS};
 use crate::sys::{clock, host, poll};
+
+/// Milliseconds between two looks of `execd agent --log` at a log that is still written.
+const AGENT_LOG_LOOK_MS: u64 = 20;
 
 /// What a file may that only its owner reads.
 const OWNERS: u32 = 0o600;

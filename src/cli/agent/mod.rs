@@ -27,9 +27,7 @@ use serde_json::{Value, json};
 use super::connection::message_of;
 use super::fresh::{Fresh, ONE_SESSION};
 use super::say::{EXIT_FAILED, EXIT_SIGNAL, EXIT_USAGE, complain};
-use crate::limits::{
-    AGENT_ENVELOPE_BYTES, AGENT_STATUS_MS, LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS, NS_PER_S,
-};
+use crate::limits::{LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS, NS_PER_S};
 use crate::pure::process::life::ExitStatus;
 use crate::pure::text::fit::wrapped;
 use crate::sys::clock;
@@ -41,6 +39,12 @@ pub use health::main as health;
 use log_file::LogFile;
 use streams::Streams;
 use text::{RunEnd, Teller};
+
+/// Bytes of a request of agent_execute besides its params, at most.
+const AGENT_ENVELOPE_BYTES: usize = 128;
+
+/// Milliseconds between two lines of `execd agent` that say how long the run takes.
+const AGENT_STATUS_MS: u64 = 1_000;
 
 /// How the help is asked for.
 pub const HELP: &str = "execd agent --help";

@@ -2,7 +2,7 @@
 //! order, and never by waiting. What is told is left to `text`.
 
 use crate::cli::say::complain;
-use crate::limits::{AGENT_NOTES_BYTES, LAST_FLUSH_MS, LIST_COLUMNS, OUTBOX_GIVE_UP_BYTES};
+use crate::limits::{LAST_FLUSH_MS, LIST_COLUMNS, OUTBOX_GIVE_UP_BYTES};
 use crate::pure::buffer::outbox::Outbox;
 use crate::sys::errno::errno_text;
 use crate::sys::host;
@@ -10,6 +10,9 @@ use crate::sys::io::Io;
 use crate::sys::poll::Watch;
 use crate::sys::pty;
 use crate::sys::stdio::{self, Channel};
+
+/// Bytes of such lines that `execd agent` holds back until stdout has what came before.
+const AGENT_NOTES_BYTES: usize = 64 * 1024;
 
 /// Takes a line of the terminal away, and goes to its beginning.
 const ERASE_LINE: &[u8] = b"\r\x1b[K";

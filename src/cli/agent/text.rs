@@ -11,10 +11,16 @@ use serde_json::value::RawValue;
 use super::streams::Streams;
 use crate::cli::say::{EXIT_FAILED, EXIT_TIMEOUT};
 use crate::front::mcp::summary;
-use crate::limits::{AGENT_SHOWN_CHARS, AGENT_SHOWN_TOOLS, AGENT_THINKING_LINE_BYTES};
+use crate::limits::AGENT_SHOWN_CHARS;
 use crate::pure::text::fit::{columns, cut, wrapped};
 use crate::pure::text::visible::one_line;
 use crate::sys::{host, stdio};
+
+/// Bytes of what the model thinks that `execd agent -v` shows as a line at most.
+const AGENT_THINKING_LINE_BYTES: usize = 4 * 1024;
+
+/// Tools at once whose names `execd agent` remembers to say which one runs.
+const AGENT_SHOWN_TOOLS: usize = 64;
 
 /// The exit status after Ctrl-C or another cancel.
 const EXIT_CANCELLED: i32 = 130;

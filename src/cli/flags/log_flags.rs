@@ -9,8 +9,11 @@ use super::super::log_source::{LogOptions, Whose};
 use super::super::logs::LogsOptions;
 use super::super::survey::{Place, Which};
 use super::{Command, place_flag, session};
-use crate::limits::{LOGS_SHOWN, MAX_LOG_BOUND_BYTES};
+use crate::limits::MAX_LOG_BOUND_BYTES;
 use crate::sys::log_files::is_log_name;
+
+/// Logs that `execd logs` shows, unless it is asked for all.
+const LOGS_SHOWN: usize = 50;
 
 pub(super) fn log(words: Vec<OsString>) -> Result<Command, Reason> {
     let mut arguments = Arguments::of("log", words);

@@ -8,7 +8,13 @@ use crate::cli::arguments::{Arguments, Reason, text};
 use crate::cli::settings::setting;
 use crate::config::Config;
 use crate::front::mcp::SETS;
-use crate::limits::{MCP_MAX_WAIT_RANGE_S, MCP_MAX_WAIT_S};
+
+/// The range of that time.
+const MCP_MAX_WAIT_RANGE_S: (u64, u64) = (10, 86_400);
+
+/// How long a tool waits at most for a client that gave no progress token: the SDK of most clients
+/// gives a request up after 60 s.
+const MCP_MAX_WAIT_S: u64 = 50;
 
 /// `execd mcp`: the Model Context Protocol.
 #[derive(Debug)]

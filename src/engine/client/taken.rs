@@ -2,7 +2,10 @@
 //! end (protocol.md, How execd ends).
 
 use super::Client;
-use crate::limits::{LAST_FLUSH_MS, SLOW_FLUSH_MS};
+use crate::limits::LAST_FLUSH_MS;
+
+/// How long one that has taken something since the end of stdin may rest before it takes more.
+const SLOW_FLUSH_MS: u64 = 10_000;
 
 impl Client {
     /// What lies in its output that its reader has not taken, while there is more to write. A

@@ -10,10 +10,7 @@ use crate::engine::contract::Families;
 use crate::engine::ledger::kept::By;
 use crate::engine::run_front::RunFront;
 use crate::engine::{Engine, Owner};
-use crate::limits::{
-    LAST_FLUSH_MS, LAST_REAPS, NS_PER_MS, ORPHAN_LOOKS, ORPHAN_PAUSE_MS, READ_TURN_BYTES,
-    SHUTDOWN_GIVE_UP_MS, SHUTDOWN_GRACE_MS,
-};
+use crate::limits::{LAST_FLUSH_MS, NS_PER_MS, READ_TURN_BYTES, SHUTDOWN_GRACE_MS};
 use crate::pure::process::killed::KilledBy;
 use crate::pure::text::visible;
 use crate::session::ending::{Ending, SIGKILL, SIGTERM};
@@ -23,6 +20,18 @@ use crate::sys::signals::Came;
 use crate::sys::stdio::tell_people;
 use crate::sys::tree::Orphans;
 use crate::sys::{pidfd, poll};
+
+/// Rounds of that before execd exits: what is reaped last leaves no zombie to somebody else.
+const LAST_REAPS: usize = 64;
+
+/// See [`ORPHAN_LOOKS`].
+const ORPHAN_PAUSE_MS: u64 = 5;
+
+/// Looks for orphans that are to end with execd, and the pause between two of them.
+const ORPHAN_LOOKS: usize = 200;
+
+/// How long after SIGKILL the end waits for processes that do not go.
+const SHUTDOWN_GIVE_UP_MS: u64 = 2_000;
 
 impl<F: Families> Engine<F> {
     /// Begins the end. Once begun, only a signal changes it: it means SIGKILL now.

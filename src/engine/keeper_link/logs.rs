@@ -5,15 +5,16 @@ use serde::Serialize;
 
 use super::Place;
 use crate::keeper::frames::{Ack, AckKind};
-use crate::limits::{
-    FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_QUEUE_BYTES, LOG_WARNING_BYTES,
-};
+use crate::limits::{FREE_SPACE_MIN_BYTES, FREE_SPACE_MIN_PERCENT, LOG_QUEUE_BYTES};
 use crate::pure::buffer::bound::Bounds;
 use crate::pure::buffer::source::Source;
 use crate::pure::buffer::stream_queue::StreamQueue;
 use crate::pure::text::shell_word::as_word;
 use crate::sys::errno::errno_text;
 use crate::sys::log_files::short_name;
+
+/// From this size on replies warn of a log that nothing bounds.
+const LOG_WARNING_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// The facts of one session on their way.
 #[derive(Debug, Default)]

@@ -4,10 +4,19 @@
 
 use super::PartSpec;
 use crate::keeper::range::{Head, Range, Wanted};
-use crate::limits::{
-    LOG_PAGE_LOOKBACK_BYTES, READ_AGAIN_MAX, READ_LINES_FIRST_BYTES, READ_LINES_WIDER,
-};
+use crate::limits::LOG_PAGE_LOOKBACK_BYTES;
 use crate::pure::text::page::last_lines;
+
+/// How many times more output they are looked for in, each time that it has fewer.
+const READ_LINES_WIDER: u64 = 4;
+
+/// Output in which the last lines are looked for first.
+const READ_LINES_FIRST_BYTES: u64 = 4 * 1024;
+
+/// How often the log is asked again for one page, because what was found ends before the page
+/// begins, or before the last lines: so often that a log of the default bound is read to its end,
+/// 8 MiB an answer.
+const READ_AGAIN_MAX: u32 = 128;
 
 /// Some of a part, and from which byte on it was asked for.
 type Piece = (u64, Range);

@@ -7,10 +7,12 @@ use super::RunFront;
 use crate::engine::Engine;
 use crate::engine::closing::Cause;
 use crate::engine::contract::Families;
-use crate::limits::LEFT_NAMED;
 use crate::session::Session;
 use crate::session::members::Members;
 use crate::sys::proc;
+
+/// Processes named in the line that tells what the command of `execd run` has left running.
+const LEFT_NAMED: usize = 4;
 
 impl<F: Families> Engine<F> {
     /// The command's session, wherever it is by now: in the table, or among those whose members

@@ -5,13 +5,16 @@ use std::os::fd::AsRawFd;
 use crate::engine::Engine;
 use crate::engine::contract::Families;
 use crate::engine::ledger::kept::By;
-use crate::limits::{INTERRUPT_AGAIN_MS, NEVER_ESCALATES_MS, NS_PER_MS};
+use crate::limits::{NEVER_ESCALATES_MS, NS_PER_MS};
 use crate::pure::process::killed::KilledBy;
 use crate::session::{Session, SessionId};
 use crate::sys::signals::{
     self, Came, SIGCONT, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGWINCH,
 };
 use crate::sys::{doing, given, pidfd, proc, pty, terminal};
+
+/// `execd run`: a Ctrl-C so soon after the last one asks for more than that one did.
+const INTERRUPT_AGAIN_MS: u64 = 2_000;
 
 /// The state of a process that a signal has stopped, as /proc has it.
 const STOPPED: u8 = b'T';

@@ -4,14 +4,27 @@
 use std::collections::VecDeque;
 
 use crate::engine::notices::{command_for_lists, tail_text};
-use crate::limits::{
-    EVENT_COMMAND_BYTES, LAST_SEEN_LINES, LAST_SEEN_MAX, LAST_SEEN_OUTPUT_BYTES,
-    PAST_SESSION_BYTES, PAST_SESSIONS_MAX,
-};
+use crate::limits::EVENT_COMMAND_BYTES;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::text::truncate::truncate_tail;
 use crate::session::output::Source;
 use crate::session::{ClientId, Session, SessionId};
+
+/// Its lines.
+const LAST_SEEN_LINES: usize = 40;
+
+/// That output.
+const LAST_SEEN_OUTPUT_BYTES: usize = 1_024;
+
+/// Of so many sessions that were ended for another reason than their own the last output is
+/// remembered too.
+const LAST_SEEN_MAX: usize = 256;
+
+/// What one of them takes in memory at most.
+const PAST_SESSION_BYTES: usize = 200;
+
+/// Sessions that are remembered when they have left the table.
+const PAST_SESSIONS_MAX: usize = 4_096;
 
 /// A session that has left the table.
 #[derive(Clone, Debug)]

@@ -5,7 +5,6 @@
 
 use crate::engine::launch::LaunchSpec;
 use crate::families::Cx;
-use crate::limits::{AGENT_PROMPT_ARG_BYTES, AGENT_PROMPT_HASH_BYTES};
 use crate::sys::errno::errno_text;
 use crate::sys::host;
 use crate::sys::memory_file::MemoryFile;
@@ -16,6 +15,13 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+/// Bytes of the SHA-256 of a text in the name of that file.
+const AGENT_PROMPT_HASH_BYTES: usize = 4;
+
+/// A longer prompt goes through a file: an argument is 128 KiB at most, and pi's other
+/// arguments need room too.
+const AGENT_PROMPT_ARG_BYTES: usize = 100 * 1024;
 
 /// What the process that is to become pi says first on stderr, where it cannot.
 pub const NOT_STARTED: &str = "execd: ";

@@ -14,8 +14,7 @@ use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Cx, Engine, Entry, Method, Numbered, State};
 use crate::limits::{
-    AGENT_IDLE_TIMEOUT_MS, AGENT_LABEL_MAX_BYTES, AGENT_SECRET_MAX_BYTES, AGENT_SECRET_MIN_BYTES,
-    AGENT_SHOWN_CHARS, AGENT_TIMEOUT_MIN_MS, AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS,
+    AGENT_IDLE_TIMEOUT_MS, AGENT_SHOWN_CHARS, AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS,
 };
 use crate::pure::agent::agent_files::is_plain_key;
 use crate::pure::agent::mask::Secret;
@@ -24,6 +23,19 @@ use crate::pure::agent::{Asked, RunSettings, Stop};
 use crate::session::SessionId;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, RpcError};
+
+/// A longer one is refused.
+const AGENT_SECRET_MAX_BYTES: usize = 4_096;
+
+/// A shorter api_key is not looked for in what pi writes.
+const AGENT_SECRET_MIN_BYTES: usize = 8;
+
+/// Bytes of the label of a run.
+const AGENT_LABEL_MAX_BYTES: usize = 1024;
+
+/// A shorter timeout of a run is refused: pi does not even start within it, and most often the
+/// number was meant to be seconds.
+const AGENT_TIMEOUT_MIN_MS: i64 = 100;
 
 /// What pi's --thinking takes.
 pub const THINKING: &[&str] = &["off", "minimal", "low", "medium", "high", "xhigh", "max"];

@@ -6,11 +6,17 @@
 use super::{Agent, told_all};
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Entry, Method, Numbered, State};
-use crate::limits::{AGENT_RESULTS_BYTES, AGENT_RESULTS_KEPT, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS};
+use crate::limits::{MAX_CONFIGURABLE_POLL_MS, NS_PER_MS};
 use crate::session::SessionId;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Int, Kind, Reason, RpcError};
 use std::collections::VecDeque;
+
+/// Bytes of all of them, but for the newest.
+const AGENT_RESULTS_BYTES: usize = 32 * 1024 * 1024;
+
+/// Results that are kept of runs whose request was answered before their end.
+const AGENT_RESULTS_KEPT: usize = 64;
 
 pub(crate) const METHOD: Method = Method {
     name: "agent_result",

@@ -6,10 +6,7 @@ use super::{Agent, start_failure, told_all};
 use crate::engine::judge::status_fields;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Cx, Engine, Entry, State};
-use crate::limits::{
-    AGENT_HELP_MS, AGENT_STARVED_MAX_MS, AGENT_VERSION_BYTES, AGENT_VERSION_KEPT_MS,
-    AGENT_VERSION_MS, AGENT_VERSIONS_MAX, KILL_GRACE_MS, NS_PER_MS,
-};
+use crate::limits::{AGENT_VERSION_BYTES, KILL_GRACE_MS, NS_PER_MS};
 use crate::pure::agent::program::{Version, known_tools, tools_in};
 use crate::pure::text::clean::window_text;
 use crate::pure::text::utf8::floor_boundary;
@@ -18,6 +15,22 @@ use crate::session::{Listing, Session, SessionId, Ways};
 use crate::sys::proc::starved_ns;
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// Programs whose version and tools are remembered.
+const AGENT_VERSIONS_MAX: usize = 64;
+
+/// How long it is remembered what a program of pi has told of itself: an upgrade is noticed then.
+const AGENT_VERSION_KEPT_MS: u64 = 60_000;
+
+/// How much longer either may take for runs that need the answer, for as long as it has waited for
+/// a processor: where sixty runs start at once, each with an execd of its own, all of them ask.
+const AGENT_STARVED_MAX_MS: u64 = 60_000;
+
+/// How long `pi --help` may take, which reads settings and catalogues of models first.
+const AGENT_HELP_MS: u64 = 10_000;
+
+/// How long `pi --version` may take.
+const AGENT_VERSION_MS: u64 = 5_000;
 
 /// What is known of programs, by where each is looked for ([`Engine::program_key`]).
 #[derive(Debug, Default)]

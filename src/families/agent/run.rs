@@ -1,14 +1,19 @@
 //! A session in which pi runs a task (agent.md): its stream, its clocks, its budgets, and
 //! why it was ended.
 
-use crate::limits::{
-    AGENT_EXIT_MS, AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_STARTING_MS, AGENT_STDERR_BYTES,
-};
+use crate::limits::{AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_STDERR_BYTES};
 use crate::pure::agent::mask::MaskedText;
 use crate::pure::agent::{AgentRun, Doing, End, Policy, RunSettings, Stop};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, lossy};
 use crate::sys::memory_file::MemoryFile;
+
+/// How much longer each run that starts at the same time makes the start of pi: about two seconds
+/// of a processor's time, which may be one for all of them.
+const AGENT_STARTING_MS: u64 = 2_000;
+
+/// How long pi may take to exit after its last agent_end.
+const AGENT_EXIT_MS: u64 = 10_000;
 
 /// What a run goes by.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,6 @@ use super::run::{AgentSpec, Called, Run};
 use super::{Agent, MASK, start_failure, starting};
 use crate::engine::launch::LaunchSpec;
 use crate::families::{Cx, Engine, Entry, State};
-use crate::limits::AGENT_UNREAD_BYTES;
 use crate::pure::agent::{AgentRun, End, RunSettings, Stop};
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::output::Source;
@@ -16,6 +15,9 @@ use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::clock;
 use crate::sys::memory_file::MemoryFile;
 use crate::wire::{self, RpcError};
+
+/// Bytes of a run's raw output that no unified-exec call has told.
+const AGENT_UNREAD_BYTES: usize = 64 * 1024;
 
 /// What to start for a run, and what the run goes by.
 #[derive(Debug)]

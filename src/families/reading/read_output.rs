@@ -9,10 +9,7 @@ use super::scan;
 use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::{Engine, Entry, Method, Numbered, unified};
-use crate::limits::{
-    MAX_CHAR_BYTES, NS_PER_MS, READ_LINES_MAX, READ_OUTPUT_BYTES, READ_OUTPUT_MAX_BYTES,
-    READ_UNTIL_MS,
-};
+use crate::limits::{MAX_CHAR_BYTES, NS_PER_MS};
 use crate::pure::text::page::Shown;
 use crate::session::SessionId;
 use crate::session::asked::{Asked, Conditions};
@@ -20,6 +17,18 @@ use crate::session::output::Source;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, RpcError};
+
+/// How long read_output waits with `until` or `stop` when nothing else is asked for.
+const READ_UNTIL_MS: u64 = 5_000;
+
+/// Lines that may be asked for.
+const READ_LINES_MAX: u64 = 1_000_000;
+
+/// Most output of one page.
+const READ_OUTPUT_MAX_BYTES: u64 = 1024 * 1024;
+
+/// Output of one page when nothing else is asked for.
+const READ_OUTPUT_BYTES: u64 = 64 * 1024;
 
 pub(crate) const METHOD: Method = Method {
     name: "read_output",

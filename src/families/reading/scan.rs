@@ -5,11 +5,14 @@ use super::plan::{Plan, Scan};
 use super::reply;
 use crate::engine::pages::{Part, PartSpec};
 use crate::families::{Engine, Entry, Numbered};
-use crate::limits::READ_SCAN_BYTES;
 use crate::pure::until::{Hit, TextWatch};
 use crate::session::wait::{Moment, Wait};
 use crate::session::wait_report::WaitReport;
 use crate::session::{Session, SessionId, Ticket};
+
+/// Output that is looked at in one step for what `until` and `stop` ask for, where it is there
+/// already: so long a turn may take for one reader.
+const READ_SCAN_BYTES: u64 = 256 * 1024;
 
 /// Whether a wait for a session that has ended goes on, because not all output was looked at.
 pub fn goes_on(wait: &Wait, at: &Moment) -> bool {

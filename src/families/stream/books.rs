@@ -14,13 +14,16 @@ use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::engine::notices::command_for_lists;
 use crate::engine::pages::{Found, KeptBytes, PageSource, PageSpec};
 use crate::families::{Cx, Engine, Entry, waits};
-use crate::limits::{FINISHED_JOBS_BYTES, LISTED_JOB_COMMAND_BYTES, NS_PER_MS};
+use crate::limits::{FINISHED_JOBS_BYTES, NS_PER_MS};
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::output::Source;
 use crate::session::state_report::StateReportCamel;
 use crate::session::{Listing, Session, SessionId};
 use crate::wire::RpcError;
+
+/// Bytes of a command in a row of list_processes, which may have many more rows.
+const LISTED_JOB_COMMAND_BYTES: usize = 1024;
 
 /// How many ended sessions are remembered no more, and what bounds the memory of them.
 #[derive(Clone, Copy, Debug, Serialize)]

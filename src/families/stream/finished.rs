@@ -7,7 +7,7 @@ use super::Report;
 use super::kept::{ends_at, furthest, holds};
 use super::output::{Stream, capped};
 use crate::engine::pages::{KeptBytes, PageSource, PageSpec};
-use crate::limits::{FINISHED_JOB_BYTES, SHRUNK_JOB_CHARS, STREAM_TAIL_BYTES};
+use crate::limits::STREAM_TAIL_BYTES;
 use crate::pure::buffer::arrival::Arrival;
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::interleave::Interleaving;
@@ -16,6 +16,13 @@ use crate::session::drain::Came;
 use crate::session::listening::Listening;
 use crate::session::output::Source;
 use crate::session::state_report::StateReportCamel;
+
+/// Characters that are left of each text of a finished session whose texts are cut.
+const SHRUNK_JOB_CHARS: usize = 2_000;
+
+/// What is remembered of one finished session (architecture.md, Bounds), unless its texts alone
+/// take more: later polls must give these again.
+const FINISHED_JOB_BYTES: usize = 64 * 1024;
 
 /// About what the texts of a row take besides its command and directory.
 const ROW_TEXTS_BYTES: usize = 256;

@@ -4,9 +4,12 @@ use super::books::find_page;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::engine::pages::{Found, PageSource, PageSpec, PendingPage, page_from_memory};
 use crate::families::{Engine, Method};
-use crate::limits::{LOG_PAGE_BYTES, LOG_PAGE_MAX_BYTES, MAX_CHAR_BYTES};
+use crate::limits::{LOG_PAGE_MAX_BYTES, MAX_CHAR_BYTES};
 use crate::session::output::Source;
 use crate::wire::{self, Int, Kind, RpcError};
+
+/// Bytes of one log page when none are asked for.
+const LOG_PAGE_BYTES: u64 = 30_000;
 
 pub(crate) const METHOD: Method = Method {
     name: "get_process_log",

@@ -28,7 +28,7 @@ use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogTrouble;
 use crate::engine::launch::LaunchSpec;
 use crate::engine::sessions::past::PastSession;
-use crate::limits::{JOB_TAIL_BYTES, NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX};
+use crate::limits::{NEVER_ESCALATES_MS, NS_PER_MS, RUNNING_JOBS_MAX};
 use crate::pure::process::killed::KilledBy;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, incomplete_suffix_len, lossy};
@@ -45,6 +45,9 @@ use crate::session::{Listing, Session, SessionId};
 use crate::sys::clock;
 use crate::wire::{Reason, RpcError};
 use output::{Capped, text_of};
+
+/// The last output told by a call whose session goes on.
+const JOB_TAIL_BYTES: usize = 2 * 1024;
 
 /// The rows of the table of methods.
 pub const METHODS: &[Method] = &[

@@ -3,8 +3,7 @@
 
 use super::live::Chunks;
 use crate::limits::{
-    ARRIVAL_RUNS_MAX, HEAD_TAIL_MAX_BYTES, JOB_RING_BYTES_MAX, MAX_CHAR_BYTES, UNREAD_LEAD_BYTES,
-    WINDOW_LEAD_BYTES,
+    ARRIVAL_RUNS_MAX, HEAD_TAIL_MAX_BYTES, JOB_RING_BYTES_MAX, MAX_CHAR_BYTES, WINDOW_LEAD_BYTES,
 };
 use crate::pure::buffer::arrival::Arrival;
 use crate::pure::buffer::head_tail::TailRing;
@@ -12,6 +11,10 @@ use crate::pure::text::clean::text_behind;
 use crate::pure::text::utf8::{chars_in, incomplete_suffix_len};
 use crate::session::Ticket;
 use crate::session::output::Source;
+
+/// Bytes before the unread ones that are read again, to know whether these begin inside an escape
+/// sequence.
+const UNREAD_LEAD_BYTES: usize = 4 * 1024;
 
 /// What a stream was started with.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use crate::engine::input::{self, accept};
 use crate::families::stream::{job_input, model as job_model};
 use crate::families::{Engine, Method, Numbered};
 use crate::limits::{
-    DEFAULT_WRITE_STDIN_YIELD_MS, MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS,
-    NS_PER_MS, PTY_COLS_RANGE, PTY_ROWS_RANGE,
+    MAX_YIELD_TIME_MS, MIN_EMPTY_YIELD_TIME_MS, MIN_YIELD_TIME_MS, NS_PER_MS, PTY_COLS_RANGE,
+    PTY_ROWS_RANGE,
 };
 use crate::pure::json::fields::Fields;
 use crate::pure::text::unescape::unescape;
@@ -22,6 +22,9 @@ use crate::session::wait::{Progress, Until, Wait, WaitKind};
 use crate::sys::pty::Size;
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, Param, RpcError};
+
+/// Wait of write_stdin with input when none is given.
+const DEFAULT_WRITE_STDIN_YIELD_MS: u64 = 250;
 
 pub(crate) const METHOD: Method = Method {
     name: "write_stdin",

@@ -2,13 +2,20 @@
 //! the answer as far as they are made.
 
 use super::row::Row;
-use crate::limits::{NS_PER_MS, STUCK_FRESH_MS, WAIT_FOR_ROW_BYTES};
+use crate::limits::NS_PER_MS;
 use crate::pure::group::{Mode, One, Over};
 use crate::session::asked::Outcome;
 use crate::session::wait::{Cancel, Why};
 use crate::session::wait_report::WaitReport;
 use crate::session::{SessionId, Ticket};
 use std::collections::BTreeMap;
+
+/// That a session can't go on counts for so long: twice the longest pause between two looks. Only
+/// input of another client changes it, which this client is not told of.
+const STUCK_FRESH_MS: u64 = 1_000;
+
+/// Output that a row of such an answer may have all the same.
+const WAIT_FOR_ROW_BYTES: usize = 128;
 
 /// How a group is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

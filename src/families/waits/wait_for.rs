@@ -9,7 +9,7 @@ use crate::engine::conditions;
 use crate::engine::contract::{Answer, Call, session_id};
 use crate::families::unified::ended::Ended;
 use crate::families::{Engine, Method, Numbered, stream, unified, windows};
-use crate::limits::{DEFAULT_WAIT_FOR_MS, NS_PER_MS, WAIT_FOR_SESSIONS_MAX};
+use crate::limits::NS_PER_MS;
 use crate::pure::group::Mode;
 use crate::pure::text::truncate::{footer, truncate_tail};
 use crate::session::asked::Conditions;
@@ -18,6 +18,12 @@ use crate::session::wait::{Progress, Wait, WaitKind};
 use crate::session::{Listing, SessionId};
 use crate::wire::until::{self, Spelling::Snake, UNTIL};
 use crate::wire::{self, Int, Kind, RpcError};
+
+/// Sessions in one wait_for: as many as all families may have running at once.
+const WAIT_FOR_SESSIONS_MAX: usize = 256;
+
+/// Wait of wait_for when none is given.
+const DEFAULT_WAIT_FOR_MS: u64 = 30_000;
 
 pub(crate) const METHOD: Method = Method {
     name: "wait_for",

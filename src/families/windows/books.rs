@@ -10,15 +10,19 @@ use crate::engine::notices::command_for_lists;
 use crate::families::windows::text::{self, Shown};
 use crate::families::windows::window::{Clean, Look, Looks, PollSpec, Scope, Stage};
 use crate::families::{Cx, Engine, Entry, State, waits};
-use crate::limits::{
-    FINISHED_WINDOW_BYTES, FINISHED_WINDOWS_MAX, NS_PER_MS, PEEK_NEW_BYTES, WINDOW_COMMAND_BYTES,
-};
+use crate::limits::{FINISHED_WINDOW_BYTES, NS_PER_MS, WINDOW_COMMAND_BYTES};
 use crate::pure::buffer::remembered::Remembered;
 use crate::pure::process::life::ExitStatus;
 use crate::session::report::TruncationReport;
 use crate::session::state_report::StateReportCamel;
 use crate::session::view::seconds;
 use crate::session::{ClientId, Session, SessionId};
+
+/// Text of a peek that shows what is new.
+const PEEK_NEW_BYTES: usize = 5 * 1024;
+
+/// Windows that have ended and stay listed where autoCloseWindowsOnCompletion is false.
+const FINISHED_WINDOWS_MAX: usize = 64;
 
 /// What tmux answers.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -3,7 +3,7 @@
 //! in `text`.
 
 use crate::families::windows::text::{self, Inspector, Shown, notice};
-use crate::limits::{NS_PER_MS, PEEKERS_MAX, WINDOW_KEPT_FACTOR};
+use crate::limits::{NS_PER_MS, WINDOW_KEPT_FACTOR};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::clean::window_text;
 use crate::pure::text::truncate::{CutBy, Truncation, truncate_tail};
@@ -11,6 +11,9 @@ use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len};
 use crate::pure::text::visible::one_line;
 use crate::session::wait_report::WaitReport;
 use crate::session::{ClientId, SessionId};
+
+/// Clients whose last look at a window is remembered: all that may be connected.
+const PEEKERS_MAX: usize = 65;
 
 /// Whose windows an action may see, or whose this one is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

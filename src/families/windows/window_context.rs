@@ -8,12 +8,44 @@ use crate::families::unified::exec_command::with_prefix;
 use crate::families::windows::text::INSPECTING;
 use crate::families::windows::window::{PollSpec, Scope};
 use crate::limits::{
-    BASH_SHORTEST_MS, BASH_TIMEOUT_MAX_S, BASH_TIMEOUT_S, BASH_UPDATE_RANGE_MS, DEFAULT_MAX_BYTES,
-    DEFAULT_MAX_LINES, MAX_CONFIGURABLE_POLL_MS, PROGRESS_INTERVAL_MS, WINDOW_COMPLETED_LINES,
-    WINDOW_FIELD_BYTES, WINDOW_LINES_MAX, WINDOW_NAME_CHARS, WINDOW_NAME_MAX_CHARS,
-    WINDOW_POLL_LINES, WINDOW_POLL_MIN_S, WINDOW_TEXT_MAX_BYTES,
+    DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, MAX_CONFIGURABLE_POLL_MS, PROGRESS_INTERVAL_MS,
+    WINDOW_TEXT_MAX_BYTES,
 };
 use crate::wire::{Int, Kind, Param, RpcError, known_param};
+
+/// Bytes of a string of a context that a window keeps.
+const WINDOW_FIELD_BYTES: usize = 4 * 1024;
+
+/// Most characters of it that may be configured.
+const WINDOW_NAME_MAX_CHARS: u64 = 200;
+
+/// Characters of a window's name.
+const WINDOW_NAME_CHARS: u64 = 30;
+
+/// Most lines of any text of a window.
+const WINDOW_LINES_MAX: u64 = 100_000;
+
+/// Lines of a background command's completion.
+const WINDOW_COMPLETED_LINES: u64 = 20;
+
+/// Lines of a poll.
+const WINDOW_POLL_LINES: u64 = 30;
+
+/// Seconds between two polls that are given to a model, unless the context says otherwise.
+const WINDOW_POLL_MIN_S: f64 = 10.0;
+
+/// Pause between two progress notifications of bash: shortest and longest.
+const BASH_UPDATE_RANGE_MS: (u64, u64) = (50, 60_000);
+
+/// Shortest time that may be waited for, and between two polls of a window.
+const BASH_SHORTEST_MS: u64 = 100;
+
+/// See [`BASH_TIMEOUT_S`].
+const BASH_TIMEOUT_MAX_S: f64 = 60.0;
+
+/// Foreground seconds of bash when none are given, and the most that may be asked for, unless the
+/// context says otherwise.
+const BASH_TIMEOUT_S: f64 = 30.0;
 
 /// The fields of `scope`.
 const SCOPE: &[Param] = &[

@@ -4,7 +4,13 @@
 use serde_json::Value;
 
 use super::fields::{items, shown, str_of};
-use crate::limits::{MCP_LATE_BYTES, MCP_LATE_COUNT, MCP_LATE_LINES};
+use crate::limits::MCP_LATE_BYTES;
+
+/// How many lines are kept at most of answers that there was no room for: one of each session.
+const MCP_LATE_LINES: usize = 512;
+
+/// Answers of cancelled calls that are kept for the next result.
+const MCP_LATE_COUNT: usize = 8;
 
 /// One answer that nobody has read.
 #[derive(Debug)]

@@ -4,10 +4,16 @@
 use serde_json::{Value, json};
 
 use super::fields::{shown, str_of, value};
-use crate::limits::{MCP_ALIVE_MS, MCP_MESSAGE_CHARS, MCP_PROGRESS_MS, MCP_TOKEN_MAX, NS_PER_MS};
+use crate::limits::{MCP_ALIVE_MS, MCP_PROGRESS_MS, NS_PER_MS};
 use crate::pure::agent::Doing;
 use crate::pure::text::visible::one_line;
 use crate::wire::{self, RequestId};
+
+/// Progress tokens with a point or an exponent are exact below this.
+const MCP_TOKEN_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// Characters of the message of a notification of progress.
+const MCP_MESSAGE_CHARS: usize = 200;
 
 /// What is looked at in execd's notifications.
 #[derive(Debug)]

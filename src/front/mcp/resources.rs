@@ -7,11 +7,14 @@ use super::era::{Era, OfSubscription};
 use super::fields::{is_set, items, number, shown, str_of, value};
 use super::progress::Note;
 use crate::engine::codec::Asked;
-use crate::limits::{
-    EVENTS_KEPT, MCP_PROGRESS_MS, MCP_READ_BYTES, MCP_RECENT_COUNT, MCP_SUBSCRIPTIONS_MAX,
-    NS_PER_MS,
-};
+use crate::limits::{EVENTS_KEPT, MCP_PROGRESS_MS, MCP_READ_BYTES, NS_PER_MS};
 use crate::wire::{self, RequestId, RpcError, quoted};
+
+/// Sessions that have ended and are still listed as resources.
+const MCP_RECENT_COUNT: usize = 64;
+
+/// Sessions whose logs a client may be subscribed to, and subscriptions to one log.
+const MCP_SUBSCRIPTIONS_MAX: usize = 64;
 
 /// The code of a resource that there is not, in the older era.
 const NOT_FOUND: i32 = -32002;

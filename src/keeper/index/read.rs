@@ -1,11 +1,16 @@
 //! The index of a log as it is read: its marks, found by halves, and what lies between them.
 
 use super::{Kind, Marks, RECORD_BYTES, RECORD_SIZE, Record, push_mark};
-use crate::limits::{LOG_INDEX_LOOK_BYTES, LOG_INDEX_READ_BYTES};
 use crate::pure::buffer::source::Source;
 use crate::sys::beside_files::PlacedFile;
 use crate::sys::io::{EEXIST, ENOENT};
 use crate::sys::log_files::LogDir;
+
+/// Bytes of the index that one page looks at.
+const LOG_INDEX_LOOK_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Bytes of the index that are read at a time.
+const LOG_INDEX_READ_BYTES: usize = 4096;
 
 /// Reads marks out of records that follow each other.
 #[derive(Debug, Default)]

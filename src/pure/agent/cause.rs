@@ -5,15 +5,21 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::limits::{
-    AGENT_BODIES, AGENT_BODY_LEVELS, AGENT_CAUSE_BYTES, AGENT_ERROR_BYTES, AGENT_SOURCE_BYTES,
-    AGENT_STDERR_BYTES,
-};
+use crate::limits::{AGENT_CAUSE_BYTES, AGENT_ERROR_BYTES, AGENT_STDERR_BYTES};
 use crate::pure::json::fields::{Fields, each_item};
 use crate::pure::json::text::string;
 use crate::pure::text::clean::window_text;
 use crate::pure::text::utf8::{ceil_boundary, floor_boundary};
 use crate::pure::text::visible::is_hidden;
+
+/// A longer line of stderr may be source code.
+const AGENT_SOURCE_BYTES: usize = 200;
+
+/// How deep such a message may be inside of others: JSON in a text in JSON.
+const AGENT_BODY_LEVELS: usize = 6;
+
+/// Objects in such a text that are read for their message.
+const AGENT_BODIES: usize = 8;
 
 /// One paragraph of what pi says of a failure: the first AGENT_CAUSE_BYTES of it.
 pub fn paragraph(text: &str) -> String {

@@ -4,10 +4,7 @@
 //! Source: the event types of pi 0.73.1 and 0.87.1 (AgentEvent of pi-agent-core, AgentSessionEvent
 //! and SessionHeader of pi-coding-agent, AssistantMessageEvent of pi-ai), and streams of 1.5.2.
 
-use crate::limits::{
-    AGENT_DRIFT_BYTES, AGENT_DRIFT_ENTRY_BYTES, AGENT_DRIFT_VALUE_BYTES, AGENT_JSON_DEPTH,
-    AGENT_NAME_BYTES, MAX_PARAMS,
-};
+use crate::limits::{AGENT_DRIFT_BYTES, AGENT_JSON_DEPTH, AGENT_NAME_BYTES, MAX_PARAMS};
 use crate::pure::json::fields::{Fields, Name};
 use crate::pure::json::text::mended;
 use crate::pure::text::utf8::floor_boundary;
@@ -18,6 +15,12 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 use std::str;
+
+/// What is kept of one value of such a field.
+const AGENT_DRIFT_VALUE_BYTES: usize = 1024;
+
+/// What an entry of them takes besides its name and value: colon, comma, and a count of 20 digits.
+const AGENT_DRIFT_ENTRY_BYTES: usize = 22;
 
 /// The events that are known, with their fields besides `type`.
 const KNOWN: [(&str, &[&str]); 26] = [

@@ -15,10 +15,13 @@ use super::text::Block;
 use super::told::{Tell, Told};
 use crate::limits::{
     AGENT_ERROR_BYTES, AGENT_JSON_DEPTH, AGENT_LINE_MAX_BYTES, AGENT_NAME_BYTES, AGENT_TOOL_IDS,
-    AGENT_TOOL_NAMES, AGENT_TOOL_OUTPUT_BYTES,
+    AGENT_TOOL_OUTPUT_BYTES,
 };
 use crate::pure::json::fields::{Fields, each_item};
 use crate::pure::json::text::{Bounded, append, mended, string};
+
+/// Names of tools that are counted apart.
+const AGENT_TOOL_NAMES: usize = 256;
 
 /// Under this name all tools are counted for whose own there is no room.
 const OTHER_TOOLS: &str = "…";

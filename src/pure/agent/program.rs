@@ -4,8 +4,11 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::limits::{AGENT_NAME_BYTES, AGENT_TOOLS_MAX, AGENT_VERSION_BYTES};
+use crate::limits::{AGENT_NAME_BYTES, AGENT_VERSION_BYTES};
 use crate::pure::text::clean::window_text;
+
+/// Names of tools that are taken from what `pi --help` prints.
+const AGENT_TOOLS_MAX: usize = 256;
 
 /// The tools that every pi has that is known. `powershell` is one of the newer ones.
 const KNOWN_TOOLS: [&str; 8] =

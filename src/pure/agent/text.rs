@@ -4,7 +4,7 @@
 pub use super::mask::Block;
 use super::mask::{Holds, Secret};
 use super::told::{Tell, Told};
-use crate::limits::{AGENT_BLOCKS, AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
+use crate::limits::{AGENT_DELTA_BYTES, AGENT_OUTPUT_BYTES};
 use crate::pure::buffer::head_tail::HeadTail;
 use crate::pure::json::fields::{Fields, each_item};
 use crate::pure::json::text::{REPLACEMENT, pieces, quoted_text};
@@ -12,6 +12,9 @@ use crate::pure::text::utf8::{continuation_len, floor_boundary, incomplete_suffi
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hasher};
+
+/// Blocks of one message whose texts are told where no deltas came of them.
+const AGENT_BLOCKS: u64 = 4_096;
 
 /// What lies between two blocks of text.
 const BETWEEN_BLOCKS: &str = "\n\n";

@@ -2,11 +2,14 @@
 //! of them, and the records that events and result share: tokens, costs, and what is wrong with
 //! them, retries.
 
-use crate::limits::{AGENT_DOING_BYTES, AGENT_SHOWN_CHARS};
+use crate::limits::AGENT_SHOWN_CHARS;
 use crate::pure::json::fields::Fields;
 use crate::pure::text::visible::one_line;
 use serde::Serialize;
 use serde_json::value::RawValue;
+
+/// Bytes of the line of text that a run has told last.
+const AGENT_DOING_BYTES: usize = 1024;
 
 /// What hands an event on to the client.
 pub type Tell<'t> = &'t mut dyn FnMut(&Told<'_>);

@@ -4,7 +4,17 @@
 //! A log that has more than `keep` bytes loses its oldest ones, a step at a time. Its places never
 //! change: the beginning becomes a hole in the file.
 
-use crate::limits::{LOG_BLOCK_BYTES, LOG_KEEP_STEPS, LOG_SPARE_BLOCKS_MIN, LOG_SPARE_PARTS};
+use crate::limits::LOG_BLOCK_BYTES;
+
+/// See [`LOG_SPARE_PARTS`].
+const LOG_SPARE_BLOCKS_MIN: u64 = 4;
+
+/// This part of a step, and so many blocks at least, are left for the file system's own books of a
+/// log's blocks, which count as the log's.
+const LOG_SPARE_PARTS: u64 = 8;
+
+/// A log loses its oldest bytes in steps of this part of what is kept.
+const LOG_KEEP_STEPS: u64 = 16;
 
 /// The bounds that the flags set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::READ_PLACES_MAX;
+/// Places inside of lines at which pages have ended that are remembered.
+const READ_PLACES_MAX: usize = 1_024;
 
 /// The last places that were handed out, each once; nothing is held while nobody reads.
 #[derive(Debug, Default)]

@@ -6,7 +6,11 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::{NEWS_KEPT_BYTES, NEWS_KEPT_COUNT};
+/// Bytes of the texts of such news that are kept; what is more is only counted.
+const NEWS_KEPT_BYTES: usize = 1024 * 1024;
+
+/// News of sessions that clients without room have not been told: so many are kept for them.
+const NEWS_KEPT_COUNT: usize = 1_024;
 
 /// Something that everybody is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

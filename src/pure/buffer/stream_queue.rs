@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::limits::LOG_QUEUE_RUNS_MAX;
 use crate::pure::buffer::byte_queue::ByteQueue;
 use crate::pure::buffer::source::Source;
+
+/// Runs of bytes of one stream in a log's queue: above, its session's output is not read.
+const LOG_QUEUE_RUNS_MAX: usize = 16 * 1024;
 
 /// A queue of bytes that knows whose they are.
 #[derive(Debug)]

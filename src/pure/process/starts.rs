@@ -2,8 +2,10 @@
 //! second fork (pg_ctl, nginx), so nothing links it to one any more: it counts for the session that
 //! began last before it.
 
-use crate::limits::STARTS_REMEMBERED;
 use std::collections::VecDeque;
+
+/// Starts of sessions that are remembered: an orphan counts for the one that began last before it.
+const STARTS_REMEMBERED: usize = 1_024;
 
 /// The latest starts of sessions.
 #[derive(Debug, Default)]

@@ -6,7 +6,11 @@
 
 use memchr::memchr;
 
-use crate::limits::{CSI_PARAM_BYTES, KEYBOARD_STACK};
+/// Keyboard modes that programs in a terminal have put on one another.
+const KEYBOARD_STACK: usize = 8;
+
+/// Bytes of an escape sequence's parameters that are looked at.
+const CSI_PARAM_BYTES: usize = 32;
 
 const ESC: u8 = 0x1b;
 

@@ -4,7 +4,8 @@
 //! answers already, must not be answered (attach.md, attach): the program would take the
 //! answer for keys.
 
-use crate::limits::QUERY_BYTES;
+/// Bytes of the longest question to a terminal that is looked for.
+const QUERY_BYTES: usize = 256;
 
 const ESC: u8 = 0x1b;
 /// The first byte in UTF-8 of the control characters that stand for ESC and a byte.

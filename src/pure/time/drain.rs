@@ -2,9 +2,12 @@
 //! (bash-stream.md, Output after the shell).
 
 use crate::limits::{
-    DRAIN_FIRST_LOOK_MS, DRAIN_GRID_MS, DRAIN_LOOK_MS, DRAIN_MAX_MS, DRAIN_OUTPUT_MS, NS_PER_MS,
+    DRAIN_FIRST_LOOK_MS, DRAIN_GRID_MS, DRAIN_LOOK_MS, DRAIN_MAX_MS, NS_PER_MS,
     POST_EXIT_CLOSE_WAIT_MS,
 };
+
+/// Output that came after the shell is followed by more: so long it is waited for.
+const DRAIN_OUTPUT_MS: u64 = 100;
 
 /// The time between a shell's end and the answer that tells it. All times are monotonic.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,10 @@
 //! When the processes of a quiet session are looked at while somebody waits for what looks tell
 //! (waits.md, What it costs): soon after the last output, and then ever more rarely.
 
-use crate::limits::{LOOK_PAUSE_MS, LOOKS_AFTER_MS, NS_PER_MS};
+use crate::limits::{LOOKS_AFTER_MS, NS_PER_MS};
+
+/// The pause between all further looks.
+const LOOK_PAUSE_MS: u64 = 500;
 
 /// The looks at one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,12 @@
 //! When a helper process that died is started again: at once, unless it keeps dying young.
 
-use crate::limits::{KEEPER_RESTART_MAX_MS, KEEPER_RESTART_MIN_MS, NS_PER_MS};
+use crate::limits::NS_PER_MS;
+
+/// The distance doubles up to this while the helper dies before it is over.
+const KEEPER_RESTART_MAX_MS: u64 = 5_000;
+
+/// Two starts of the guard, or of the log writer, are at least this far apart.
+const KEEPER_RESTART_MIN_MS: u64 = 50;
 
 /// The distance that two starts of one helper keep.
 #[derive(Debug)]

@@ -8,7 +8,17 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::limits::{ECHO_LINE_BYTES, ECHO_LINES, ECHO_RUN_BYTES, ECHO_SENT_MAX};
+/// So much of the end of a long line of input is enough to know its echo.
+const ECHO_RUN_BYTES: usize = 24;
+
+/// Bytes of a line of input that are looked for.
+const ECHO_LINE_BYTES: usize = 4_096;
+
+/// Lines of input whose echo is expected at once.
+const ECHO_SENT_MAX: usize = 256;
+
+/// Lines of output in which an echo is expected.
+const ECHO_LINES: usize = 64;
 
 /// What a terminal makes of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,10 +12,24 @@ use regex::RegexBuilder;
 use regex_syntax::ast::{self, Ast, ClassPerl, ClassPerlKind, ClassSetItem, Span, Visitor};
 use regex_syntax::hir::Look;
 
-use crate::limits::{
-    REGEX_BYTES, REGEX_CACHE_BYTES, REGEX_SMALL_BYTES, REGEX_SMALL_MATCH_BYTES, UNTIL_CAPTURES_MAX,
-    UNTIL_PATTERN_BYTES,
-};
+/// The groups of such a regex are looked for in a match of at most so many bytes.
+const REGEX_SMALL_MATCH_BYTES: usize = 1024;
+
+/// A regex that takes more memory than this finds its groups slowly: it takes a step for each byte
+/// of the match and each part of the regex.
+const REGEX_SMALL_BYTES: usize = 16 * 1024;
+
+/// Memory of one lazily built automaton of it: any regex of that size has room to run in it.
+const REGEX_CACHE_BYTES: usize = 1024 * 1024;
+
+/// Memory of one compiled regex: what one byte of output costs at worst grows with it.
+const REGEX_BYTES: usize = 256 * 1024;
+
+/// Groups of a regex that a reply tells.
+const UNTIL_CAPTURES_MAX: usize = 16;
+
+/// Bytes of one pattern.
+const UNTIL_PATTERN_BYTES: usize = 4_096;
 
 const NEWLINE: &str = "a newline is never matched: patterns are matched a line at a time";
 

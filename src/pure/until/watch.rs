@@ -12,13 +12,22 @@ use memchr::{memchr, memrchr, memrchr_iter};
 
 use super::echo::{Echo, Echoes, InEcho};
 use super::{Condition, Pattern};
-use crate::limits::{
-    LIVE_FAST_BYTES, LIVE_LINE_BYTES, LIVE_REDRAW_BYTES, REDRAW_LINES, UNTIL_LINE_MATCHES_MAX,
-    UNTIL_TEXT_BYTES,
-};
+use crate::limits::{LIVE_LINE_BYTES, REDRAW_LINES};
 use crate::pure::text::clean::live::{Line, Live};
 use crate::pure::text::clean::plain_len;
 use crate::pure::text::utf8::{ceil_boundary, floor_boundary};
+
+/// Matches of one pattern that are counted in one line.
+const UNTIL_LINE_MATCHES_MAX: usize = 1_024;
+
+/// So much of plain output is kept for redraws that come behind it.
+const LIVE_REDRAW_BYTES: usize = 4 * 1024;
+
+/// Plain output of at least so many bytes is looked at as it is; less goes line by line.
+const LIVE_FAST_BYTES: usize = 512;
+
+/// Bytes of a matched line, and of one capture, as a reply tells them.
+const UNTIL_TEXT_BYTES: usize = 500;
 
 /// A match that ends the wait.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,11 @@ use memchr::{memchr2, memrchr_iter};
 
 use super::Cleaner;
 use super::screen::Screen;
-use crate::limits::{LIVE_LINE_BYTES, LIVE_TEXT_BYTES, REDRAW_LINES};
+use crate::limits::{LIVE_LINE_BYTES, REDRAW_LINES};
 use crate::pure::text::utf8::ceil_boundary;
+
+/// Memory of the lines that a wait looks at.
+const LIVE_TEXT_BYTES: usize = 128 * 1024;
 
 /// Stands for the beginning of a line that was too long to be kept.
 const CUT: &str = "…";
