@@ -31,6 +31,10 @@ const DRAIN_BYTES: usize = 1024 * 1024;
 /// searches.
 const SEARCH_TURN_MS: u64 = 5;
 
+/// A piece that is read and searched within this time may be followed by larger ones.
+const SEARCH_FAST_US: u64 = 500;
+const NS_PER_US: u64 = 1_000;
+
 /// Why reading a session stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopped {
@@ -193,7 +197,18 @@ fn read_pieces<F: Families>(
             if dry[at] {
                 continue;
             }
+            let searches = entry.core.waits.iter().any(Wait::looks_for_text);
+            let begun_ns = if searches { clock::now_ns() } else { 0 };
             match read_piece(entry, source, regardless, cx) {
+                Ok(bytes) if searches => {
+                    total += bytes;
+                    let took_ns = clock::now_ns() - begun_ns;
+                    entry.core.note_search(took_ns < SEARCH_FAST_US * NS_PER_US);
+                    if took_ns > SEARCH_TURN_MS * NS_PER_MS {
+                        // The turn has others to serve.
+                        return (total, Stopped::Allowance);
+                    }
+                }
                 Ok(bytes) => total += bytes,
                 Err(why @ (Stopped::Log | Stopped::Failed)) => return (total, why),
                 Err(why) => {
@@ -245,9 +260,10 @@ fn read_piece<F: Families>(
         return Err(Stopped::Reader);
     }
     let logged_as = logged_as(core, source);
+    let most = core.piece_bytes();
     let stream = core.stream(source).ok_or(Stopped::Dry)?;
     let passed = match stream.fd() {
-        Some(fd) if stream.flooding && checks => {
+        Some(fd) if stream.flooding && checks && most == READ_BUFFER_BYTES => {
             cx.keeper.pass(id, logged_as, fd, &mut cx.reading.buffer)
         }
         _ => 0,
@@ -258,7 +274,7 @@ fn read_piece<F: Families>(
         accept(entry, source, passed, true, cx);
         return Ok(passed);
     }
-    match stream.read(&mut cx.reading.buffer) {
+    match stream.read(&mut cx.reading.buffer[..most]) {
         Piece::Bytes(bytes) => {
             cx.counters.bytes_read += bytes as u64;
             accept(entry, source, bytes, false, cx);

@@ -8,12 +8,16 @@ use super::doing::Seen;
 use super::idle::Idle;
 use super::listening::Listening;
 use super::ports::{self, HeldPort, PortWait};
+use crate::limits::READ_BUFFER_BYTES;
 use crate::pure::until::{Condition, Echo, Hit, TextWatch};
 use crate::sys::pty;
 
 /// Bytes of output before the first one that is looked at, in which a sequence may have begun that
 /// goes on there.
 const LEAD_BYTES: usize = 4 * 1024;
+
+/// Output that is searched at once while a search may be slow: a line of the longest kind.
+const SEARCH_PIECE_BYTES: usize = 8 * 1024;
 
 /// What `until` and `stop` of a call asked for.
 pub type Conditions = (Option<Rc<Condition>>, Option<Rc<Condition>>);
@@ -27,6 +31,8 @@ pub struct Asked {
     pub stop: Option<Rc<Condition>>,
     /// The look-out for the patterns of both, where there are any.
     pub text: Option<TextWatch>,
+    /// The search of the last piece was quick: larger ones may be read.
+    pub searches_fast: bool,
     /// Output from before the wait is still being shown to `text`: what comes meanwhile is not, and
     /// is among what follows.
     pub catching_up: bool,
@@ -51,8 +57,9 @@ impl Asked {
         let text = TextWatch::new(until.clone(), stop.clone(), offset);
         let (idle, left) = (Vec::new(), None);
         let ports = ports::wait_for(until.as_ref(), stop.as_ref());
-        let (catching_up, quiet_asked) = (false, false);
-        let mut asked = Self { until, stop, text, catching_up, quiet_asked, ports, idle, left };
+        let (searches_fast, catching_up, quiet_asked) = (false, false, false);
+        let mut asked =
+            Self { until, stop, text, searches_fast, catching_up, quiet_asked, ports, idle, left };
         let idle = |(by_stop, one): (bool, &Rc<Condition>)| {
             one.idle_ms.map(|ms| Idle::new(by_stop, ms, !one.idle_cpu, now_ns))
         };
@@ -127,6 +134,23 @@ impl Asked {
 }
 
 impl Session {
+    /// The waits that search the output.
+    fn searches(&mut self) -> impl Iterator<Item = &mut Asked> {
+        let asked = self.waits.iter_mut().filter_map(|wait| wait.asked.as_deref_mut());
+        asked.filter(|asked| asked.text.is_some())
+    }
+
+    /// How much output may be read at once: little while a wait may search slowly for a pattern.
+    pub fn piece_bytes(&mut self) -> usize {
+        let slow = self.searches().any(|asked| !asked.searches_fast);
+        if slow { SEARCH_PIECE_BYTES } else { READ_BUFFER_BYTES }
+    }
+
+    /// A piece was read and searched within that time.
+    pub fn note_search(&mut self, fast: bool) {
+        self.searches().for_each(|asked| asked.searches_fast = fast);
+    }
+
     /// What becomes of input that comes back as output.
     pub fn echo(&self) -> Echo {
         let terminal = self.output.fd().filter(|_| self.facts.tty);

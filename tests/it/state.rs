@@ -342,6 +342,9 @@ fn a_wait_that_something_else_can_end_goes_on() {
         json!({"cmd": "cat", "yield_time_ms": 500, "on_impossible": "wait"}),
     );
     assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+    // A SIGKILL would leave what setsid took away.
+    execd.close_stdin();
+    assert_eq!(execd.exit_code(), Some(0));
 }
 
 /// rule: waits.md, State: a process waits for input
