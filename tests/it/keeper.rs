@@ -373,8 +373,9 @@ fn without_any_log_directory_the_reason_is_told_and_commands_run() {
         assert!(tells_trouble(&result), "{result}");
         let failure = result["failure_message"].as_str().expect("a reason");
         assert!(failure.contains("parent does not exist"), "{failure}");
-        let said = execd.stderr();
-        assert!(said.contains("no logs are written: log directory"), "{args:?}: {said}");
+        eventually("stderr has the reason", || {
+            execd.stderr().contains("no logs are written: log directory")
+        });
     }
 }
 
