@@ -250,8 +250,8 @@ fn a_signal_ends_a_run_whose_reader_never_reads() {
     let pid = i32::try_from(child.id()).expect("a pid");
     eventually("the command has ended", || {
         let children = format!("/proc/{pid}/task/{pid}/children");
-        // Only the keeper is left.
-        std::fs::read_to_string(children).is_ok_and(|all| all.split_whitespace().count() == 1)
+        // Only the log writer and the guard are left.
+        std::fs::read_to_string(children).is_ok_and(|all| all.split_whitespace().count() == 2)
     });
     send_signal(pid, libc::SIGTERM);
     send_signal(pid, libc::SIGTERM);

@@ -174,7 +174,10 @@ fn a_secret_that_waits_can_be_cancelled_and_ends_with_its_session_and_execd() {
     let waits = execd.start_request("write_stdin", &params);
     execd.kill(id);
     let reply = execd.reply(waits);
-    assert!(reply.get("error").is_none() && !reply.to_string().contains(SECRET), "{reply}");
+    // The end of the session may have been told by then.
+    let reason = &reply["error"]["data"]["reason"];
+    assert!(reason.is_null() || reason == "unknown_session", "{reply}");
+    assert!(!reply.to_string().contains(SECRET), "{reply}");
     let id = execd.open_until_with("printf ready; exec cat", "ready", json!({"tty": true}));
     let params = merged(params, json!({"session_id": id}));
     let waits = execd.start_request("write_stdin", &params);
