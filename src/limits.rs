@@ -1,8 +1,8 @@
 //! Bounds that users meet or that several files share, named with their units (architecture.md,
 //! Bounds).
 //!
-//! A bound of one file stands in that file. Relations between bounds are checked when the program is
-//! compiled, at the end of this file.
+//! A bound of one file stands in that file. Relations between bounds are checked when the program
+//! is compiled, at the end of this file.
 
 // ---- Time -------------------------------------------------------------------------------
 

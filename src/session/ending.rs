@@ -347,8 +347,8 @@ impl Ending {
         })
     }
 
-    /// Pins a candidate. Where a session takes along what has left it, a candidate that called setsid
-    /// after the census is a member while its parent is a candidate.
+    /// Pins a candidate. Where a session takes along what has left it, a candidate that called
+    /// setsid after the census is a member while its parent is a candidate.
     fn open_candidate(
         &self,
         (pid, sid): (i32, i32),
