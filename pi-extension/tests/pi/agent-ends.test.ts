@@ -108,7 +108,10 @@ for (const pi of PIS) {
     test(`pi ${pi.version}: over cost: ended at the message that passes the limit`, async (t) => {
       // A first turn costs 0.0048750 dollars.
       const stage = await Stage.set(t, pi, [
-        { calls: [bash("echo one")], usage: FIRST }, sleeping(7510), SILENT,
+        { calls: [bash("echo one")], usage: FIRST },
+        // A child of the tool that setsid takes away in the moment of the end would outlive the run.
+        { ...sleeping(7510), calls: [bash("exec sleep 7510")] },
+        SILENT,
       ]);
       const { result, events } = await stage.run({ max_cost_usd: 0.009 });
       assertEnd(result, "cost_exhausted", /0\.009\b/);
