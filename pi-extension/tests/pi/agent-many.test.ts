@@ -2,11 +2,12 @@
  * agent_execute with the real pi: many runs at once, each with an agent directory of its own; and
  * what such a directory and the file of a long prompt are to pi and to the model.
  *
+ * 64 pis take 16 GB of memory and all CPUs, so no other test runs beside this file.
  * AGENT_MANY says how many runs start at once, AGENT_MANY_ROUNDS how often.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { setPriority, totalmem } from "node:os";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { textOfMessage } from "../../scripts/model-server.ts";
@@ -40,8 +41,6 @@ test(`pi ${newest.version}: ${MANY} at once`, {
 }, async (t) => {
   const stage = await Stage.set(t, newest, answerByPrompt);
   const { execd } = stage;
-  // Tests that run beside this one go first.
-  setPriority(execd.pid, 10);
   for (let round = 1; round <= ROUNDS; round++) {
     const started = Date.now();
     const ids = Array.from({ length: MANY }, (_, number) =>
