@@ -23,7 +23,7 @@ pub struct Clients {
     pub stdin: Client,
     others: BTreeMap<ClientId, Client>,
     /// The client whose request was taken up last: the next round begins behind it.
-    served: ClientId,
+    pub(super) served: ClientId,
     /// The number of the next client.
     next_id: ClientId,
     /// News of sessions that some client has no room to be told.

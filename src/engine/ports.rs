@@ -1,25 +1,25 @@
 //! Waits for a port of a session, and for a page of its servers (waits.md, until and stop). While
-//! somebody waits so, listeners are looked at on entry, and then every [`PORT_LOOK_MS`]: one
-//! question to the kernel serves all sessions and waits of a turn. The descriptors of a session's
-//! processes are looked at only where a listener is wanted that is not known to be another's.
+//! somebody waits so, the sockets of the session's processes are looked at on entry, and then every
+//! PORT_LOOK_MS. The kernel's tables of listeners are large: they are read only where a session
+//! has a socket that no table was read for, and once in a while; one read serves all sessions of a
+//! turn.
 
 use mio::Interest;
 
 use super::contract::Families;
 use super::contract::cx::Cx;
 use super::watch::{Port, token_of};
-use crate::limits::{NS_PER_MS, PORT_LOOK_MS};
 use crate::pure::net::Listener;
 use crate::pure::until::PortWanted;
 use crate::session::Session;
 use crate::session::asked::Outcome;
-use crate::session::listening::{self, Found, Listening, Own};
+use crate::session::listening::{self, Listening, Own, Sockets};
 use crate::session::members::Number;
 use crate::session::ports::{Looked, PortLook, PortWait};
 use crate::session::probe::{Probe, Told};
 use crate::session::wait::{Wait, WaitKind};
-use crate::sys::proc;
 use crate::sys::tree::{self, Tree};
+use crate::sys::{clock, proc};
 
 /// Waits of a session that ask a server at a time, and answers whose rest is read: others wait.
 const HTTP_PROBES: usize = 16;
@@ -55,17 +55,14 @@ impl<F: Families> Cx<F> {
         (tree.pids, tree.complete)
     }
 
-    fn listeners_of(
-        &mut self,
-        core: &Session,
-        left: &mut usize,
-        wanted: &dyn Fn(&Listener) -> bool,
-    ) -> Found {
-        let table = self.ports.table();
+    /// The sockets of a session's processes. At most `left` descriptors are looked at, which counts
+    /// down.
+    fn sockets_of(&mut self, core: &Session, left: &mut usize) -> Sockets {
+        let own = self.ports.network();
         let (pids, all) = self.processes_of(core);
-        let mut found = listening::find(&pids, &table, left, wanted);
-        found.complete &= all;
-        found
+        let mut sockets = Sockets::of(&pids, own, left);
+        sockets.complete &= all;
+        sockets
     }
 
     /// The ports that the processes of a session listen on, for a reply; at the end of a wait's
@@ -75,13 +72,17 @@ impl<F: Families> Cx<F> {
         if let Some(all) = since_ns.and_then(|since_ns| core.listened_since(since_ns)) {
             return all.to_vec();
         }
-        self.listening_now(core).unwrap_or_default()
+        self.listening_at(core, self.now_ns).unwrap_or_default()
     }
 
     /// Notes the ports that the processes of a session listen on now, for an answer that is due
     /// soon, or a list. Whether the turn had time to look.
     pub fn note_listening(&mut self, core: &mut Session) -> bool {
-        let Some(all) = self.listening_now(core) else { return false };
+        self.note_listening_at(core, self.now_ns)
+    }
+
+    fn note_listening_at(&mut self, core: &mut Session, since_ns: u64) -> bool {
+        let Some(all) = self.listening_at(core, since_ns) else { return false };
         core.note_listening(self.now_ns, all);
         true
     }
@@ -89,25 +90,26 @@ impl<F: Families> Cx<F> {
     /// Whether it is noted for a list on which ports a session listens, by a look since then or by
     /// one that this turn has time for.
     pub fn has_listening_since(&mut self, core: &mut Session, since_ns: u64) -> bool {
-        core.listened_since(since_ns).is_some() || self.note_listening(core)
+        core.listened_since(since_ns).is_some() || self.note_listening_at(core, since_ns)
     }
 
-    fn listening_now(&mut self, core: &Session) -> Option<Vec<Listening>> {
+    /// The ports that a session listens on, by a table that was read at `since_ns` or later.
+    fn listening_at(&mut self, core: &Session, since_ns: u64) -> Option<Vec<Listening>> {
         if core.life.finished() {
             return Some(Vec::new());
         }
         self.ports.begin_turn(self.counters.turns);
         let began_ns = self.ports.may_tell()?;
-        if self.ports.table().all.is_empty() {
-            return Some(Vec::new());
-        }
         // What is spent for one reply is not there for the next one of the turn.
         let mut left = self.ports.told_left;
-        let found = self.listeners_of(core, &mut left, &|_| true);
+        let sockets = self.sockets_of(core, &mut left);
         self.ports.told_left = left;
-        let told = listening::told(&found.own);
         self.ports.has_told(began_ns);
-        Some(told)
+        if sockets.is_empty() {
+            return Some(Vec::new());
+        }
+        let tables = sockets.tables(self.ports.table(since_ns));
+        Some(listening::told(&sockets.listeners(&tables, &|_| true)))
     }
 }
 
@@ -142,6 +144,7 @@ pub fn step<F: Families>(core: &mut Session, waits: &mut [Wait], cx: &mut Cx<F>)
         is_new |= of_wait(wait).is_some_and(|one| !one.looked);
     }
     if is_new || look.next_ns <= cx.now_ns {
+        let began_ns = clock::used_ns();
         if let Some(looked) = look_at_listeners(core, waits, &mut look, cx) {
             let asking = waits.iter_mut().filter_map(of_wait).filter(|one| one.probe.is_some());
             let mut room = HTTP_PROBES.saturating_sub(asking.count());
@@ -150,9 +153,7 @@ pub fn step<F: Families>(core: &mut Session, waits: &mut [Wait], cx: &mut Cx<F>)
                 begin_asking(core, wait, &looked.own, &mut room, cx);
             }
         }
-        // All sessions look at the same moments: one question serves them.
-        let pause_ns = PORT_LOOK_MS * NS_PER_MS;
-        look.next_ns = (cx.now_ns / pause_ns + 1) * pause_ns;
+        look.rest(cx.now_ns, clock::used_ns().saturating_sub(began_ns));
     }
     for wait in waits.iter_mut().filter(|wait| wants_port(wait)) {
         let late_ns = of_wait(wait).and_then(|one| one.probe.as_ref()).map(|one| one.until_ns);
@@ -189,19 +190,13 @@ fn look_at_listeners<F: Families>(
     }
     let wanted: Vec<PortWanted> = waits().flat_map(ports_of).collect();
     let takes = |one: &Listener| wanted.iter().any(|port| port.takes(one.port));
-    let table = cx.ports.table();
-    let candidates = || table.all.iter().filter(|one| takes(one));
-    let mut own = Vec::new();
-    if look.wants_walk(cx.now_ns, candidates().map(|one| one.inode)) {
-        let found = cx.listeners_of(core, &mut PORT_FDS_PER_LOOK.clone(), &takes);
-        own = found.own;
-        look.certain = found.complete && !found.apart;
-        let is_own = |inode| own.iter().any(|one| one.listener.inode == inode);
-        look.walked(cx.now_ns, candidates().map(|one| one.inode).filter(|one| !is_own(*one)));
-    }
+    let sockets = cx.sockets_of(core, &mut PORT_FDS_PER_LOOK.clone());
+    let now_ns = cx.now_ns;
+    let tables = look.tables(&sockets, now_ns, || sockets.tables(cx.ports.table(now_ns)));
+    let own = sockets.listeners(tables, &takes);
     let is_own = |inode| own.iter().any(|one: &Own| one.listener.inode == inode);
-    let others = candidates().filter(|one| !is_own(one.inode)).copied();
-    let others = look.certain.then(|| others.collect());
+    let others = tables.ours.iter().filter(|one| takes(one) && !is_own(one.inode)).copied();
+    let others = (sockets.complete && !sockets.apart).then(|| others.collect());
     Some(Looked { own, others })
 }
 

@@ -49,17 +49,24 @@ impl<F: Families> Engine<F> {
         self.hang_up_on_the_worst();
         self.launcher.spawns_left = SPAWNS_PER_TURN;
         self.step_list_looks();
+        let (mut waiting, mut next_turn) = (Vec::new(), None);
         for _ in 0..REQUESTS_PER_TURN {
-            if self.launcher.spawns_left == 0 {
-                break;
-            }
-            if self.ask_again() || self.ask_list_again() {
+            if (self.launcher.spawns_left > 0 && self.ask_again()) || self.ask_list_again() {
                 continue;
             }
-            let Some(client) = self.cx.clients.next_in_turn(Client::has_line) else { break };
-            self.take_up(client);
+            let served = self.cx.clients.served;
+            let may = |one: &Client| one.has_line() && !waiting.contains(&one.id);
+            let Some(client) = self.cx.clients.next_in_turn(may) else { break };
+            if !self.take_up(client) {
+                // It wants to start a command: the next turn begins with it.
+                waiting.push(client);
+                next_turn.get_or_insert(served);
+            }
             // Between two lines: nobody is hung up on in the middle of its own.
             self.hang_up_on_the_worst();
+        }
+        if let Some(served) = next_turn {
+            self.cx.clients.served = served;
         }
         self.start_in_turn();
     }
@@ -83,9 +90,9 @@ impl<F: Families> Engine<F> {
         }
     }
 
-    /// Takes up the next line of a client.
-    fn take_up(&mut self, id: ClientId) {
-        let Some(client) = self.cx.clients.get_mut(id) else { return };
+    /// Takes up the next line of a client. False: it waits for a turn that may start commands.
+    fn take_up(&mut self, id: ClientId) -> bool {
+        let Some(client) = self.cx.clients.get_mut(id) else { return true };
         // The splitter is lent meanwhile, so that a line need not be copied.
         let mut lines = client.lend_lines();
         let (number, mark) = (lines.next_number(), lines.mark());
@@ -106,6 +113,7 @@ impl<F: Families> Engine<F> {
         if let Some(client) = self.cx.clients.get_mut(id) {
             client.give_lines_back(lines);
         }
+        is_taken
     }
 
     /// Nothing came for the time of --lease. After the end of stdin nothing can. While stdin is
@@ -133,6 +141,10 @@ impl<F: Families> Engine<F> {
     /// Carries out one line and answers it, unless it waits or has no id. False: the line is to
     /// stay in the client's input.
     fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) -> bool {
+        let may_start = self.launcher.spawns_left > 0;
+        if !may_start && self.cx.clients.get(client).is_some_and(|one| one.codec.is_some()) {
+            return false;
+        }
         let of_another = self.cx.clients.get_mut(client).and_then(|one| one.decode(line));
         if let Some(asked) = of_another {
             for Asked { id, method, params } in asked {
@@ -150,6 +162,10 @@ impl<F: Families> Engine<F> {
                 return true;
             }
         };
+        let starts = |method: &Method<F>| method.starts && !self.is_start(method);
+        if !may_start && self.method(&request.method).is_some_and(starts) {
+            return false;
+        }
         if self.holds_start(client, &request) {
             return false;
         }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::rc::Rc;
 
 use serde::Serialize;
 
@@ -49,70 +50,89 @@ impl Own {
     }
 }
 
-/// The listeners of execd's own network.
-#[derive(Debug, Default)]
-pub struct Table {
-    /// All of them.
-    pub all: Vec<Listener>,
-    /// The network.
-    pub network: Option<Network>,
+/// Tables of listeners, as they were read.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    /// The listeners of execd's own network.
+    pub ours: Rc<Vec<Listener>>,
+    /// Those of networks of processes.
+    apart: Vec<(Network, Vec<Listener>)>,
 }
 
-/// What a look for listeners of a session has found.
+/// The sockets of a session's processes, of every kind.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// Those of the session, by port and address.
-    pub own: Vec<Own>,
+pub struct Sockets {
+    /// Parents before their children: the socket's number, the process, and its network where that
+    /// is not execd's own.
+    all: Vec<(u64, i32, Option<Network>)>,
     /// Whether all descriptors of all processes were looked at.
     pub complete: bool,
     /// Whether a process is in a network of its own.
     pub apart: bool,
 }
 
-/// Which of the listeners that are `wanted` belong to these processes, parents before their
-/// children. Descriptors are looked at only where there is such a listener. A process in a network
-/// of its own has its listeners there. At most `left` descriptors are looked at, which counts down.
-pub fn find(
-    pids: &[i32],
-    table: &Table,
-    left: &mut usize,
-    wanted: &dyn Fn(&Listener) -> bool,
-) -> Found {
-    let inodes = |all: &[Listener]| -> BTreeMap<u64, Listener> {
-        all.iter().filter(|one| wanted(one)).map(|one| (one.inode, *one)).collect()
-    };
-    let here = inodes(&table.all);
-    let mut elsewhere: Vec<(Network, BTreeMap<u64, Listener>)> = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut found = Found { complete: true, ..Found::default() };
-    for pid in pids {
-        let away = listeners::network_of(*pid).filter(|one| Some(*one) != table.network);
-        found.apart |= away.is_some();
-        let candidates = match away {
-            None => &here,
-            Some(network) => {
-                let known = elsewhere.iter().position(|one| one.0 == network);
-                let at = known.unwrap_or_else(|| {
-                    let all = listeners::beside(*pid).unwrap_or_default();
-                    elsewhere.push((network, inodes(&all)));
-                    elsewhere.len() - 1
-                });
-                &elsewhere[at].1
-            }
-        };
-        if candidates.is_empty() {
-            continue;
+impl Sockets {
+    /// The sockets of these processes, parents before their children. `own` is execd's network. At
+    /// most `left` descriptors are looked at, which counts down.
+    pub fn of(pids: &[i32], own: Option<Network>, left: &mut usize) -> Self {
+        let mut sockets = Self { complete: true, ..Self::default() };
+        for pid in pids {
+            let away = listeners::network_of(*pid).filter(|one| Some(*one) != own);
+            sockets.apart |= away.is_some();
+            let looked =
+                listeners::sockets(*pid, left, |inode| sockets.all.push((inode, *pid, away)));
+            sockets.complete &= matches!(looked, Looked::All | Looked::Gone);
         }
-        let looked = listeners::sockets(*pid, left, |inode| {
-            if let Some(listener) = candidates.get(&inode).filter(|_| seen.insert(inode)) {
-                let listener = *listener;
-                found.own.push(Own { listener, pid: *pid, reachable: away.is_none() });
-            }
-        });
-        found.complete &= matches!(looked, Looked::All | Looked::Gone);
+        sockets
     }
-    found.own.sort_by_key(|one| (one.listener.port, one.listener.address));
-    found
+
+    /// Their numbers.
+    pub fn inodes(&self) -> impl Iterator<Item = u64> {
+        self.all.iter().map(|one| one.0)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The tables of all networks that the sockets are in; `ours` is the one of execd's own.
+    pub fn tables(&self, ours: Rc<Vec<Listener>>) -> Tables {
+        let mut apart: Vec<(Network, Vec<Listener>)> = Vec::new();
+        for (_, pid, away) in &self.all {
+            if let Some(network) = away
+                && apart.iter().all(|one| one.0 != *network)
+            {
+                apart.push((*network, listeners::beside(*pid).unwrap_or_default()));
+            }
+        }
+        Tables { ours, apart }
+    }
+
+    /// Those that are listeners and `wanted`, each with the first process that has it, by port and
+    /// address.
+    pub fn listeners(&self, tables: &Tables, wanted: &dyn Fn(&Listener) -> bool) -> Vec<Own> {
+        let by_inode = |all: &[Listener]| -> BTreeMap<u64, Listener> {
+            all.iter().filter(|one| wanted(one)).map(|one| (one.inode, *one)).collect()
+        };
+        let ours = by_inode(&tables.ours);
+        let apart: Vec<_> = tables.apart.iter().map(|one| (one.0, by_inode(&one.1))).collect();
+        let mut seen = BTreeSet::new();
+        let mut own = Vec::new();
+        for (inode, pid, away) in &self.all {
+            let known = match away {
+                None => Some(&ours),
+                Some(network) => apart.iter().find(|one| one.0 == *network).map(|one| &one.1),
+            };
+            if let Some(listener) = known.and_then(|all| all.get(inode))
+                && seen.insert(*inode)
+            {
+                own.push(Own { listener: *listener, pid: *pid, reachable: away.is_none() });
+            }
+        }
+        own.sort_by_key(|one| (one.listener.port, one.listener.address));
+        own
+    }
 }
 
 /// Listeners as they are told: each port and address once, and not too many.
@@ -143,11 +163,6 @@ mod tests {
     use crate::sys::host;
     use std::net::TcpListener;
 
-    fn table() -> Table {
-        let all = listeners::ours().unwrap();
-        Table { all, network: listeners::own_network() }
-    }
-
     /// rule: waits.md, Listening: `listening` names the TCP ports that processes of the session
     ///   listen on, with `port`, `address`, `pid` and `command`
     #[test]
@@ -172,12 +187,16 @@ mod tests {
     fn a_listener_belongs_to_the_first_process_that_has_it() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
-        let found = find(&[i32::MAX, host::pid()], &table(), &mut 4_096, &|one| one.port == port);
-        assert!(found.complete, "who has gone hides nothing");
-        let own: Vec<_> = found.own.iter().map(|one| (one.listener.port, one.pid)).collect();
-        assert_eq!(own, [(port, host::pid())]);
-        assert!(found.own[0].reachable);
-        let none = find(&[host::parent_pid()], &table(), &mut 4_096, &|one| one.port == port);
-        assert_eq!(none.own, []);
+        let find = |pids: &[i32]| {
+            let sockets = Sockets::of(pids, listeners::own_network(), &mut 4_096);
+            assert!(sockets.complete, "a process that has gone hides nothing");
+            let tables = sockets.tables(Rc::new(listeners::ours().unwrap()));
+            sockets.listeners(&tables, &|one| one.port == port)
+        };
+        let own = find(&[i32::MAX, host::pid()]);
+        let places: Vec<_> = own.iter().map(|one| (one.listener.port, one.pid)).collect();
+        assert_eq!(places, [(port, host::pid())]);
+        assert!(own[0].reachable);
+        assert_eq!(find(&[host::parent_pid()]), []);
     }
 }

@@ -1,11 +1,11 @@
 //! What a session and its waits keep while somebody waits for a port of it, or for a page
 //! (waits.md, until and stop). When listeners are looked at is decided by `engine::ports`.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::SessionId;
-use super::listening::{Own, Table};
+use super::listening::{Own, Sockets, Tables};
 use super::probe::{Probe, Rest};
 use crate::limits::{NS_PER_MS, PORT_FDS_PER_PROCESS, PORT_LOOK_MS};
 use crate::pure::net::Listener;
@@ -33,15 +33,20 @@ const TOLD_TURN_MS: u64 = 5;
 /// Descriptors that are looked at in one turn for what its replies and lists tell.
 const TOLD_FDS_PER_TURN: usize = 8_192;
 
-/// A listener that was found to be none of the session's is looked at again after one such pause,
-/// then after twice as long, and so on up to this.
-const PORT_DOUBT_MAX_MS: u64 = 1_000;
+/// While a port is waited for, the tables of listeners are read once in so long, and whenever the
+/// session has a new socket. A read walks all connections that the kernel has room for: it takes
+/// 13 ms where 262,144 have.
+const PORT_TABLES_MS: u64 = 500;
+
+/// The pause behind a look for ports is this many times as long as the look was.
+const PORT_PAUSE_RATIO: u64 = 20;
 
 /// What one turn knows of listeners and of processes without parents.
 #[derive(Debug, Default)]
 pub struct Listeners {
     turn: u64,
-    table: Option<Rc<Table>>,
+    /// The listeners of our network, and when they were read.
+    table: Option<(u64, Rc<Vec<Listener>>)>,
     /// Our network, which never changes.
     network: Option<Network>,
     /// Processes without parents that have left the session that started them: the session that
@@ -60,18 +65,24 @@ impl Listeners {
     pub fn begin_turn(&mut self, turn: u64) {
         if self.turn != turn {
             let (fds_left, told_left) = (HOLDER_FDS_PER_TURN, TOLD_FDS_PER_TURN);
-            let Self { network, .. } = *self;
-            let kept = Self { network, ..Self::default() };
-            *self = Self { turn, fds_left, told_left, ..kept };
+            let (network, table) = (self.network, self.table.take());
+            *self = Self { turn, table, network, fds_left, told_left, ..Self::default() };
         }
     }
 
-    /// The listeners of our network; none where nothing tells.
-    pub fn table(&mut self) -> Rc<Table> {
+    /// Our own network.
+    pub fn network(&mut self) -> Option<Network> {
         self.network = self.network.or_else(listeners::own_network);
-        let network = self.network;
-        let read = || Rc::new(Table { all: listeners::ours().unwrap_or_default(), network });
-        Rc::clone(self.table.get_or_insert_with(read))
+        self.network
+    }
+
+    /// The listeners of our network, read at `since_ns` or later; none where nothing tells.
+    pub fn table(&mut self, since_ns: u64) -> Rc<Vec<Listener>> {
+        if self.table.as_ref().is_none_or(|(read_ns, _)| *read_ns < since_ns) {
+            let read_ns = clock::now_ns();
+            self.table = Some((read_ns, Rc::new(listeners::ours().unwrap_or_default())));
+        }
+        self.table.as_ref().map(|(_, all)| Rc::clone(all)).unwrap_or_default()
     }
 
     /// The CPU time at which a look for what replies and lists tell begins. None: the turn has no
@@ -119,50 +130,45 @@ pub struct Looked {
 pub struct PortLook {
     /// When listeners are to be looked at next.
     pub next_ns: u64,
-    /// When the session's processes were last looked at.
-    pub walked_ns: Option<u64>,
-    /// Listeners that were none of the session's.
-    pub others: BTreeMap<u64, Doubt>,
-    /// Whether that look can have missed nothing in our own network.
-    pub certain: bool,
+    /// The tables that were read last, and when.
+    tables: Option<(u64, Tables)>,
+    /// The session's sockets at that time.
+    seen: BTreeSet<u64>,
     /// Answers of servers whose rest is read.
     pub rests: Vec<Rest>,
 }
 
-/// A listener that was found to be none of the session's: it may become one, for a descriptor can
-/// be handed on.
-#[derive(Clone, Copy, Debug)]
-pub struct Doubt {
-    again_ns: u64,
-    pause_ms: u64,
-}
-
 impl PortLook {
-    /// The session's processes were looked at; these of the listeners were none of theirs.
-    pub fn walked(&mut self, now_ns: u64, others: impl Iterator<Item = u64>) {
-        self.walked_ns = Some(now_ns);
-        let before = std::mem::take(&mut self.others);
-        for inode in others {
-            let pause_ms = before
-                .get(&inode)
-                .map_or(PORT_LOOK_MS, |doubt| (doubt.pause_ms * 2).min(PORT_DOUBT_MAX_MS));
-            let again_ns = now_ns + pause_ms * NS_PER_MS;
-            self.others.insert(inode, Doubt { again_ns, pause_ms });
-        }
+    /// The tables against which the session's sockets are held: those that `read` gives where a
+    /// socket is new or the last ones are old.
+    pub fn tables(
+        &mut self,
+        sockets: &Sockets,
+        now_ns: u64,
+        read: impl FnOnce() -> Tables,
+    ) -> &Tables {
+        let is_new = sockets.inodes().any(|inode| !self.seen.contains(&inode));
+        let fresh = self
+            .tables
+            .take()
+            .filter(|(read_ns, _)| !is_new && now_ns < read_ns + PORT_TABLES_MS * NS_PER_MS);
+        let tables = fresh.unwrap_or_else(|| {
+            self.seen = sockets.inodes().collect();
+            (now_ns, read())
+        });
+        &self.tables.insert(tables).1
+    }
+
+    /// A look has taken so long: when the next one begins. All sessions look at the same moments,
+    /// so that one table serves them.
+    pub fn rest(&mut self, began_ns: u64, took_ns: u64) {
+        let pause_ns = (PORT_LOOK_MS * NS_PER_MS).max(took_ns * PORT_PAUSE_RATIO);
+        self.next_ns = (began_ns / pause_ns + 1) * pause_ns;
     }
 
     /// When the rest of an answer is read no longer.
     pub fn rests_due_ns(&self) -> Option<u64> {
         self.rests.iter().map(|rest| rest.until_ns).min()
-    }
-
-    /// Whether the processes are to be looked at, given the listeners that are wanted: one is new,
-    /// or it is time again.
-    pub fn wants_walk(&self, now_ns: u64, mut wanted: impl Iterator<Item = u64>) -> bool {
-        let due = |inode| self.others.get(&inode).is_none_or(|one| one.again_ns <= now_ns);
-        // A process that has moved to a network of its own has its listeners there.
-        let late_ns = self.walked_ns.map_or(0, |at| at + PORT_DOUBT_MAX_MS * NS_PER_MS);
-        late_ns <= now_ns || wanted.any(due)
     }
 }
 
@@ -351,24 +357,31 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_of_others_is_looked_at_again_ever_more_rarely() {
+    fn tables_are_read_for_a_new_socket_and_when_they_are_old() {
+        let (mut look, own) = (PortLook::default(), listeners::own_network());
+        let mut reads = 0;
+        let mut look_at = |ms: u64| {
+            let sockets = Sockets::of(&[host::pid()], own, &mut 4_096);
+            look.tables(&sockets, ms * NS_PER_MS, || {
+                reads += 1;
+                Tables::default()
+            });
+            reads
+        };
+        assert_eq!([0, 1, PORT_TABLES_MS - 1].map(&mut look_at), [1, 1, 1]);
+        let _socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let again_ms = PORT_TABLES_MS - 1;
+        assert_eq!([again_ms, again_ms + 1].map(&mut look_at), [2, 2]);
+        assert_eq!(look_at(again_ms + PORT_TABLES_MS), 3);
+    }
+
+    #[test]
+    fn a_look_that_takes_long_is_followed_by_a_longer_pause() {
         let mut look = PortLook::default();
-        let one = || [7_u64].into_iter();
-        assert!(look.wants_walk(0, one()), "nobody has looked yet");
-        let (mut now_ns, mut pauses) = (0, Vec::new());
-        for _ in 0..7 {
-            look.walked(now_ns, one());
-            let due_ns = look.others.get(&7).expect("it is in doubt").again_ns;
-            assert!(!look.wants_walk(due_ns - 1, one()) && look.wants_walk(due_ns, one()));
-            assert!(look.wants_walk(now_ns, [7, 8].into_iter()), "a new one is looked at at once");
-            pauses.push((due_ns - now_ns) / NS_PER_MS);
-            now_ns = due_ns;
+        let (began_ns, ms) = (1_000 * NS_PER_MS, NS_PER_MS);
+        for (took_ms, next_ms) in [(0, 1_050), (2, 1_050), (10, 1_200), (13, 1_040)] {
+            look.rest(began_ns, took_ms * ms);
+            assert_eq!(look.next_ns / ms, next_ms, "{took_ms}");
         }
-        assert_eq!(pauses, [50, 100, 200, 400, 800, 1000, 1000]);
-        look.walked(now_ns, std::iter::empty());
-        assert!(look.others.is_empty(), "who is gone is forgotten");
-        let second = now_ns + PORT_DOUBT_MAX_MS * NS_PER_MS;
-        assert!(!look.wants_walk(second - 1, std::iter::empty()));
-        assert!(look.wants_walk(second, std::iter::empty()));
     }
 }
