@@ -153,7 +153,9 @@ pub fn step<F: Families>(core: &mut Session, waits: &mut [Wait], cx: &mut Cx<F>)
                 begin_asking(core, wait, &looked.own, &mut room, cx);
             }
         }
-        look.rest(cx.now_ns, clock::used_ns().saturating_sub(began_ns));
+        let youngest_ns = waits.iter().filter(|wait| wants_port(wait)).map(|wait| wait.since_ns);
+        let waited_ns = cx.now_ns.saturating_sub(youngest_ns.max().unwrap_or(cx.now_ns));
+        look.rest(cx.now_ns, waited_ns, clock::used_ns().saturating_sub(began_ns));
     }
     for wait in waits.iter_mut().filter(|wait| wants_port(wait)) {
         let late_ns = of_wait(wait).and_then(|one| one.probe.as_ref()).map(|one| one.until_ns);

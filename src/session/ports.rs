@@ -38,8 +38,12 @@ const TOLD_FDS_PER_TURN: usize = 8_192;
 /// 13 ms where 262,144 have.
 const PORT_TABLES_MS: u64 = 500;
 
-/// The pause behind a look for ports is this many times as long as the look was.
+/// The pause behind a look for ports is at least so many times as long as the look was, and a part
+/// so large of what the wait has lasted.
 const PORT_PAUSE_RATIO: u64 = 20;
+
+/// A long wait makes the pause no longer than this.
+const PORT_PAUSE_MAX_MS: u64 = 500;
 
 /// What one turn knows of listeners and of processes without parents.
 #[derive(Debug, Default)]
@@ -159,11 +163,14 @@ impl PortLook {
         &self.tables.insert(tables).1
     }
 
-    /// A look has taken so long: when the next one begins. All sessions look at the same moments,
-    /// so that one table serves them.
-    pub fn rest(&mut self, began_ns: u64, took_ns: u64) {
-        let pause_ns = (PORT_LOOK_MS * NS_PER_MS).max(took_ns * PORT_PAUSE_RATIO);
-        self.next_ns = (began_ns / pause_ns + 1) * pause_ns;
+    /// When the next look begins: a look takes a twentieth of the time at most, and so does what
+    /// comes late by it. `waited_ns` is how long the youngest wait has lasted, `took_ns` what this
+    /// look cost. All sessions look at moments that they may share, so that one table serves them.
+    pub fn rest(&mut self, now_ns: u64, waited_ns: u64, took_ns: u64) {
+        let shortest_ns = PORT_LOOK_MS * NS_PER_MS;
+        let late_ns = (waited_ns / PORT_PAUSE_RATIO).min(PORT_PAUSE_MAX_MS * NS_PER_MS);
+        let pause_ns = shortest_ns.max(late_ns).max(took_ns * PORT_PAUSE_RATIO);
+        self.next_ns = (now_ns + pause_ns) / shortest_ns * shortest_ns;
     }
 
     /// When the rest of an answer is read no longer.
@@ -376,12 +383,15 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_takes_long_is_followed_by_a_longer_pause() {
+    fn a_look_that_takes_long_or_comes_late_is_followed_by_a_longer_pause() {
         let mut look = PortLook::default();
-        let (began_ns, ms) = (1_000 * NS_PER_MS, NS_PER_MS);
-        for (took_ms, next_ms) in [(0, 1_050), (2, 1_050), (10, 1_200), (13, 1_040)] {
-            look.rest(began_ns, took_ms * ms);
-            assert_eq!(look.next_ns / ms, next_ms, "{took_ms}");
+        let began_ms = 1_000;
+        let cases = [(0, 0, 50), (1_999, 2, 50), (2_000, 0, 100), (60_000, 0, 500), (0, 10, 200)];
+        for (waited_ms, took_ms, pause_ms) in cases {
+            let [now_ns, waited_ns, took_ns] =
+                [began_ms, waited_ms, took_ms].map(|ms| ms * NS_PER_MS);
+            look.rest(now_ns, waited_ns, took_ns);
+            assert_eq!(look.next_ns / NS_PER_MS, began_ms + pause_ms, "{waited_ms} {took_ms}");
         }
     }
 }

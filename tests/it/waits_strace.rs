@@ -34,7 +34,7 @@ const FREE: [Cost; 5] = [
 
 /// Waits that have to be looked at: how many calls all their looks in [`WATCHED`] may take.
 const COUNTED: [Cost; 5] = [
-    // Twenty looks a second, of thirteen calls each.
+    // A look behind each twentieth of the wait, of some 25 calls.
     ("port", || json!({"until": {"port": 1}}), 1_400),
     ("input", || json!({"until": {"input": true}}), 400),
     ("impossible", || json!({"on_impossible": "answer"}), 400),
