@@ -1,11 +1,11 @@
 /**
  * execd's unified tools beside those of pi-unified-exec, called alike through one stub of pi.
- * Prints the table of docs/pi.md: what each does, and which of the two does what is right.
+ * Prints a table: what each does, and which of the two does what is right.
  *
  *   npm install --prefix DIR --legacy-peer-deps pi-unified-exec@0.11.0    # the peer, once
- *   node scripts/beside-peer.ts --peer DIR/node_modules/pi-unified-exec [--write] [--only WORDS]
+ *   node scripts/beside-peer.ts --peer DIR/node_modules/pi-unified-exec [--only WORDS]
  *
- * --write puts the table into docs/pi.md, --only takes the cases whose words these are.
+ * --only takes the cases that have these words.
  * EXECD_TEST_BIN is the execd to run, by default ../target/release/execd.
  */
 import { readFileSync } from "node:fs";
@@ -15,7 +15,6 @@ import { execdBinary, EXTENSION_DIR } from "../tests/pi/lib/paths.ts";
 import { Scratch } from "../tests/pi/lib/scratch.ts";
 import { CASES } from "./beside-cases.ts";
 import type { Case } from "./beside-cases.ts";
-import { writePart } from "./doc-part.ts";
 import { lendPackages, Stub } from "./pi-stub.ts";
 
 /** What the two facts come to. */
@@ -35,7 +34,7 @@ function cell(fact: string, place: Scratch): string {
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      peer: { type: "string" }, write: { type: "boolean" }, only: { type: "string", default: "" },
+      peer: { type: "string" }, only: { type: "string", default: "" },
     },
   });
   if (values.peer === undefined) throw new Error("--peer DIR: where pi-unified-exec lies");
@@ -64,8 +63,7 @@ async function main(): Promise<void> {
     // What is left is found by its environment; /proc shows that with which this process began.
     await place.close();
   }
-  if (values.write === true) writePart("beside-peer", lines);
-  else console.log(lines.join("\n"));
+  console.log(lines.join("\n"));
 }
 
 await main();

@@ -1,9 +1,9 @@
 /**
  * What pi's event stream has of a poll of 45 s whose command prints ten lines a second: how many
- * updates, and how many bytes of JSON. Prints the table of docs/pi.md.
+ * updates, and how many bytes of JSON. Prints a table.
  *
  *   npm install --prefix DIR --legacy-peer-deps pi-unified-exec@0.11.0    # the peer, once
- *   node scripts/chatty-poll.ts --peer DIR/node_modules/pi-unified-exec [--write]
+ *   node scripts/chatty-poll.ts --peer DIR/node_modules/pi-unified-exec
  *
  * EXECD_TEST_BIN is the execd to measure, by default ../target/release/execd.
  */
@@ -14,7 +14,6 @@ import { EXTENSION_DIR } from "../tests/pi/lib/paths.ts";
 import { runJson } from "../tests/pi/lib/json.ts";
 import { exec, poll, turn } from "../tests/pi/lib/model.ts";
 import { Scratch } from "../tests/pi/lib/scratch.ts";
-import { writePart } from "./doc-part.ts";
 
 const POLL_MS = 45_000;
 const RUN_LIMIT_MS = 180_000;
@@ -44,7 +43,7 @@ async function measured(extension: string, settings: object): Promise<string> {
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { peer: { type: "string" }, write: { type: "boolean" } },
+    options: { peer: { type: "string" } },
   });
   const rows: [title: string, extension: string, settings: object][] = [
     ["execd", EXTENSION_DIR, {}],
@@ -61,8 +60,7 @@ async function main(): Promise<void> {
     lines.push(`| ${title} | ${await measured(extension, settings)} |`);
     console.error(lines.at(-1));
   }
-  if (values.write === true) writePart("chatty-poll", lines);
-  else console.log(lines.join("\n"));
+  console.log(lines.join("\n"));
 }
 
 await main();

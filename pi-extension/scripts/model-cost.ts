@@ -1,12 +1,12 @@
 /**
  * What a model pays for its tools: the characters of the tools and of the prompt that the real pi
- * sends, and of the results of twelve everyday commands. Prints the tables of docs/pi.md.
+ * sends, and of the results of twelve everyday commands. Prints a table of each.
  *
  *   npm install --prefix DIR --legacy-peer-deps pi-unified-exec@0.11.0    # the peer, once
  *   node scripts/model-cost.ts --peer DIR/node_modules/pi-unified-exec [--write] [--texts DIR]
  *
- * Without --peer its columns are left out. --write puts the tables into docs/pi.md, --texts keeps
- * each result, to look at. EXECD_TEST_BIN is the execd to measure, by default
+ * Without --peer its columns are left out. --write puts the first table into docs/pi.md, --texts
+ * keeps each result, to look at. EXECD_TEST_BIN is the execd to measure, by default
  * ../target/release/execd. Each pi runs offline, in a home of its own.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -160,13 +160,12 @@ function sentBy(server: ModelServer): Sent {
 }
 
 /** What a pi with these tools sends more than one without any that run commands. */
-function added(sent: Sent, without: Sent): { tools: string[]; json: number; prompt: number } {
+function added(sent: Sent, without: Sent): { json: number; prompt: number } {
   const known = new Set(without.tools.map(({ name }) => name));
   const tools = sent.tools.filter(({ name }) => !known.has(name));
   const lines = new Set(without.prompt);
   const more = sent.prompt.filter((line) => !lines.has(line));
   return {
-    tools: tools.map(({ name }) => name),
     json: tools.reduce((sum, { json }) => sum + json.length, 0),
     prompt: more.reduce((sum, line) => sum + line.length + 1, 0),
   };
@@ -185,15 +184,13 @@ interface Measured {
   costs: Cost[];
 }
 
-/** What the tools cost before anything is called. */
+/** What the tools cost before anything is called: their JSON and their lines of the prompt. */
 function toolsTable(found: Measured[], without: Sent): string[] {
   const rows = found.map(({ title, sent }) => {
-    const { tools, json, prompt } = added(sent, without);
-    const tokens = Math.ceil((json + prompt) / CHARACTERS_IN_TOKEN);
-    return row([title, tools.length, json, prompt, json + prompt, tokens]);
+    const { json, prompt } = added(sent, without);
+    return row([title, json + prompt, Math.ceil((json + prompt) / CHARACTERS_IN_TOKEN)]);
   });
-  const head = ["tools", "how many", "their JSON", "lines of the prompt", "sum", "tokens"];
-  return [row(head), row(["---", "---:", "---:", "---:", "---:", "---:"]), ...rows];
+  return [row(["tools", "characters", "tokens"]), row(["---", "---:", "---:"]), ...rows];
 }
 
 /** What the twelve cost. */
@@ -247,9 +244,9 @@ async function main(): Promise<void> {
     console.error(`${surface.title} …`);
     found.push({ title: surface.title, ...await measure(surface, values.texts) });
   }
-  const lines = [...toolsTable(found, without), "", ...commandsTable(found)];
-  console.log(lines.join("\n"));
-  if (values.write === true) writePart("model-cost", lines);
+  const tools = toolsTable(found, without);
+  console.log([...tools, "", ...commandsTable(found)].join("\n"));
+  if (values.write === true) writePart("model-cost", tools);
 }
 
 await main();

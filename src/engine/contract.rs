@@ -158,7 +158,7 @@ impl Answer {
     }
 }
 
-/// What a model reads of a method that it may call (pi.md, One source): the words of every host, in
+/// What a model reads of a method that it may call: the words of every host, in
 /// which `{{name}}` stands for a value that the host knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {

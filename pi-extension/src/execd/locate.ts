@@ -1,6 +1,6 @@
 /**
- * Where execd may be, in the order in which it is looked for (docs: pi.md, "Finding and
- * starting the daemon"). Nothing is started here.
+ * Where execd may be, in the order in which it is looked for (docs: pi.md, Which
+ * execd). Nothing is started here.
  */
 import { accessSync, constants, statSync } from "node:fs";
 import { createRequire } from "node:module";

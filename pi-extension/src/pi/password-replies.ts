@@ -1,6 +1,6 @@
 /**
  * The replies of waits that stopped for a password, as the model is to read them: what it did not
- * ask for did not come true, and figures are those of what it asked for (docs: pi.md, Secrets).
+ * ask for did not come true, and figures are those of what it asked for (docs: pi.md, Passwords).
  */
 import type { WaitForResult, WaitForRow, WaitReport, WaitResult } from "../execd/wire-results.ts";
 import { given, isObject } from "../text/values.ts";
@@ -9,7 +9,7 @@ import { given, isObject } from "../text/values.ts";
 const EARLIER_CHARS = 50_000;
 /** The shortest wait that a poll goes on with. */
 const LEAST_MS = 50;
-/** execd's least for a poll (docs: protocol.md, write_stdin): a shorter one is ended from here. */
+/** execd's least for a poll (docs: methods.md, write_stdin): a shorter one is ended from here. */
 const LEAST_POLL_MS = 5_000;
 const CLAMPED = /(?:^|; )(?:yield_time_ms|timeout_ms) was -?\d+, the (?:least|most) is \d+$/;
 

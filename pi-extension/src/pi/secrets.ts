@@ -1,7 +1,7 @@
 /**
  * Passwords: a program that the model waits on asks for one in its terminal, and the person gives it
  * in a box that shows dots. The bytes go to execd and nowhere else; the model is told whether somebody has
- * answered (docs: pi.md, Secrets).
+ * answered (docs: pi.md, Passwords).
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Theme } from "@earendil-works/pi-coding-agent";
@@ -25,7 +25,7 @@ const LOOK_MS = 500;
 /** So many looks that find it waiting for something else close the box. */
 const OTHER_LOOKS = 2;
 const NAME_CELLS = 40;
-/** How long wait_for waits where the call does not say (docs: protocol.md, wait_for). */
+/** How long wait_for waits where the call does not say (docs: methods.md, wait_for). */
 const WAIT_FOR_MS = 30_000;
 const PROMPT_CELLS = 200;
 

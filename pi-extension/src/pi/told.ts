@@ -1,6 +1,6 @@
 /**
  * Which ends of sessions the model has been told, each once: by the result that saw the end, by a
- * line of another result, or by the message of a wake (docs/pi.md, What the model learns of ends).
+ * line of another result, or by the message of a wake (docs/pi.md, What happens when).
  * What stands in a result that pi did not keep was not told.
  *
  * Nothing is sent here, and nothing waits: this is the book that the tools and the wakes keep.

@@ -1,6 +1,6 @@
 /**
  * The texts and parameters of a tool as execd's table of methods has them (execd/models.ts), with
- * the values of this session of pi in their places (docs: pi.md, One source).
+ * the values of this session of pi in their places.
  */
 import { fill } from "../text/fill.ts";
 import { type Spelling, mendCondition, mendId, mendIds, mendSize } from "./conditions.ts";

@@ -3,7 +3,7 @@
  * poll_process waits for it: execd tells the call of that, and the time of its wait stands still
  * while the person is asked. timeoutMs of bash_stream is the command's, and goes on. Where nobody
  * answers, the call is over and the command goes on, of bash in the background (docs: pi.md,
- * Secrets).
+ * Passwords).
  */
 import type { RequestOptions } from "../execd/daemon.ts";
 import type { PasswordAsked } from "../execd/wire-results.ts";

@@ -1,4 +1,4 @@
-//! What models read of the tools that run pi (pi.md, One source). Keys, programs and paths of
+//! What models read of the tools that run pi. Keys, programs and paths of
 //! extensions are the host's business, and not among the params.
 
 use crate::engine::contract::Model;

@@ -1,4 +1,4 @@
-//! What models read of the unified tools (pi.md, One source): each sentence changes what a model
+//! What models read of the unified tools: each sentence changes what a model
 //! does, and every request pays for it.
 
 use crate::engine::contract::Model;

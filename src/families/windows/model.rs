@@ -1,4 +1,4 @@
-//! What models read of the tools of the bash family (pi.md, One source). The values are those of
+//! What models read of the tools of the bash family. The values are those of
 //! tmux-bash.jsonc (bash.md, Settings).
 
 use crate::engine::contract::Model;
