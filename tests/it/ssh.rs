@@ -29,7 +29,7 @@ const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 /// What everything has in its environment that the sshd of a test has started; helpers of execd get
 /// no EXECD_*.
 const MARK: &str = "FAR_OF_A_TEST";
-/// Bytes that a flood brings through ssh; `make test-large` and docs/machines.md have a gibibyte.
+/// Bytes that a flood brings through ssh; `make test-large` has a gibibyte.
 const FLOOD_BYTES: u64 = 64 << 20;
 const GIBIBYTE: u64 = 1 << 30;
 /// How many tasks `here.sh` has run at once.
