@@ -110,7 +110,7 @@ pub const SETTINGS: &[Flag] = &[
     ),
     flag("log-keep-days", Takes::Value("D"), "delete logs older than this; 0 keeps them (7)"),
     flag("no-log", Takes::Nothing, "no log files"),
-    flag("socket", Takes::Path("PATH"), "where the control socket is (docs/attach.md)"),
+    flag("socket", Takes::Path("PATH"), "where the control socket is (docs/people.md)"),
     flag("no-socket", Takes::Nothing, "no control socket: nobody can list or attach"),
     rare(
         "no-keeper",
@@ -293,7 +293,7 @@ pub const COMMANDS: &[Command] = &[
         usage: "[FLAGS] @ID",
         doc: r"look into a session and type; Ctrl-\ Ctrl-d detaches",
         about: "Output and keys go straight through; the program gets your terminal's size. \
-                docs/attach.md has more.",
+                docs/people.md has more.",
         status: OF_A_SESSION,
         examples: ["execd attach @3", "execd attach execd-4242:@3"],
         flags: &[PID, SOCKET],

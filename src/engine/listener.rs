@@ -1,4 +1,4 @@
-//! The control socket: where it is, and who is let in (attach.md, The control socket). A client
+//! The control socket: where it is, and who is let in (people.md, The control socket). A client
 //! that was let in may ask for whatever any other may.
 
 use std::path::Path;

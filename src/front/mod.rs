@@ -1,7 +1,7 @@
 //! The table of methods, made of the families' rows and of those that are no family's; `cli` hands
 //! the table to the engine at its start, and `execd --describe` prints it. This file decides the
 //! order of the table; what a method takes and does is left to the method's own file
-//! (CONTRIBUTING.md, Add a method).
+//! (architecture.md, To add something).
 
 mod cancel;
 mod events;

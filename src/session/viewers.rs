@@ -1,5 +1,5 @@
 //! Who is attached to a session, how far each has seen its output, and whose size it has
-//! (attach.md, The control socket).
+//! (people.md, The control socket).
 
 use super::{ClientId, Session};
 use crate::limits::{JIGGLE_MS, NS_PER_MS, PTY_ROWS_RANGE};

@@ -1,4 +1,4 @@
-//! attach_session, attach_input and detach_session on the wire (attach.md, The control socket
+//! attach_session, attach_input and detach_session on the wire (people.md, The control socket
 //! socket): what is replayed, what comes, sizes, slow clients, ends.
 
 use std::io::{BufRead, BufReader, Read};

@@ -1,4 +1,4 @@
-//! `execd attach` in a real terminal, which tmux draws (attach.md, The control socket):
+//! `execd attach` in a real terminal, which tmux draws (people.md, The control socket):
 //! what it shows, what it sends, and that the terminal is as before whatever happens.
 
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! `execd ls`, `tail`, `kill`, `call --socket` and `completions` (attach.md, The control socket
+//! `execd ls`, `tail`, `kill`, `call --socket` and `completions` (people.md, The control socket
 //! socket): from a shell to the execds that run.
 
 use std::io::{BufRead, BufReader, Read};

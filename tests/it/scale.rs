@@ -1,7 +1,7 @@
-//! Tasks on many machines (docs/scale.md), what of it one machine can show: the scripts of the
-//! document under GNU parallel, and the command of the Kubernetes Job as the first process of a pid
-//! namespace. No cluster of Kubernetes is asked: its manifest is held against the published schema.
-//! Slurm is tests/it/slurm.rs.
+//! Tasks on many machines (docs/machines.md), what of it one machine can show: the scripts of
+//! docs/examples/many under GNU parallel, and the command of the Kubernetes Job as the first
+//! process of a pid namespace. No cluster of Kubernetes is asked: its manifest is held against the
+//! published schema. Slurm is tests/it/slurm.rs.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use crate::common::outside::{end_of, end_within, output_of, status_of};
 use crate::common::{eventually, left_out, missing, outside, send_signal, until_file_has};
-use crate::scale_help::{Batch, block, page, parallel_of};
-use serde_json::{Value, json};
+use crate::scale_help::{Batch, parallel_of, script, scripts};
 
 /// Tasks that parallel runs.
 const TASKS: usize = 40;
@@ -167,7 +166,7 @@ fn what_fails_for_all_tasks_is_no_result() {
     assert_eq!(batch.results().len(), 1);
 }
 
-/// The page's check let through what has no prompt (`jq` makes the prompt "null" of that, which is
+/// The check let through what has no prompt (`jq` makes the prompt "null" of that, which is
 /// run and paid), and a last line without its newline, which is no line to `wc` and never run.
 /// rule: scale.md, One task: The check of a list finds what would be refused, run for nothing or
 ///   left out
@@ -176,15 +175,11 @@ fn the_check_of_a_list_finds_what_is_no_task() {
     if missing("jq") {
         return;
     }
-    let page = page();
-    let at = page.find("jq -es ").expect("the check");
-    let check = &page[at..at + page[at..].find("\n```").expect("its block's end")];
-    let check = check.split("\nfind ").next().expect("what stands before");
+    let check = scripts().join("check.sh");
     let dir = tempfile::TempDir::new().expect("a directory");
     let says = |list: &str| {
         std::fs::write(dir.path().join("tasks.ndjson"), list).expect("a list");
-        let mut bash = Command::new("bash");
-        let said = output_of(bash.args(["-c", check]).current_dir(dir.path()));
+        let said = output_of(Command::new("bash").arg(&check).current_dir(dir.path()));
         String::from_utf8_lossy(&said.stdout).trim().to_owned()
     };
     let task = r#"{"label":"a","prompt":"b"}"#;
@@ -249,7 +244,7 @@ fn the_manifest_fits_its_schema() {
         return;
     }
     let dir = tempfile::TempDir::new().expect("a directory");
-    let manifest = block("job.yaml");
+    let manifest = script("job.yaml");
     let (valid, said) = is_valid(dir.path(), &manifest);
     assert!(valid, "{said}");
     for (right, wrong) in [
@@ -267,7 +262,7 @@ fn the_manifest_fits_its_schema() {
 
 /// The command of the manifest's container.
 fn command_of_the_job() -> Vec<String> {
-    let manifest = block("job.yaml");
+    let manifest = script("job.yaml");
     let found = manifest.lines().find_map(|line| line.trim().strip_prefix("command: "));
     serde_json::from_str(found.expect("a command")).expect("a list of words")
 }
@@ -304,7 +299,7 @@ fn the_command_of_the_job_is_a_first_process() {
 /// rule: scale.md, Kubernetes: The exit statuses of task.sh are those that the manifest knows
 #[test]
 fn the_manifest_knows_the_statuses_of_a_task() {
-    let (task, manifest) = (block("task.sh"), block("job.yaml"));
+    let (task, manifest) = (script("task.sh"), script("job.yaml"));
     assert!(task.contains("exit 78") && manifest.contains("values: [78]"));
     // The most tries of a task are the first one and those behind it.
     let most = task.split("most=").skip(1).filter_map(|rest| rest.split(' ').next());
@@ -314,7 +309,12 @@ fn the_manifest_knows_the_statuses_of_a_task() {
         number.split(' ').next()?.parse::<usize>().ok()
     });
     assert_eq!(most, further.map(|further| further + 1));
-    assert!(block("here.sh").contains(&format!("--retries {} ", most.expect("a number"))));
-    let shown: Value = json!(page().contains("**This was not run on a cluster.**"));
-    assert_eq!(shown, true, "the page says what was not run");
+    assert!(script("here.sh").contains(&format!("--retries {} ", most.expect("a number"))));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/machines.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(page.contains("**This was not run on a cluster.**"), "it says what was not run");
+    for entry in std::fs::read_dir(scripts()).expect("the scripts").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(page.contains(&format!("](examples/many/{name})")), "{name} is not in the page");
+    }
 }

@@ -1,6 +1,6 @@
-//! `execd agent` under Slurm (docs/scale.md): the scripts of the document on a cluster of one node,
-//! which a test starts for itself, with daemons, keys and ports of its own. Where Slurm is not
-//! installed the tests are left out, on CI too: its packages may not be had there.
+//! `execd agent` under Slurm (docs/machines.md): the scripts of docs/examples/many on a cluster of
+//! one node, which a test starts for itself, with daemons, keys and ports of its own. Where Slurm
+//! is not installed the tests are left out, on CI too: its packages may not be had there.
 
 use std::collections::BTreeMap;
 use std::fs::File;

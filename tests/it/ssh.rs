@@ -29,7 +29,7 @@ const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 /// What everything has in its environment that the sshd of a test has started; helpers of execd get
 /// no EXECD_*.
 const MARK: &str = "FAR_OF_A_TEST";
-/// Bytes that a flood brings through ssh; `make test-large` and docs/machines.md have a gibibyte.
+/// Bytes that a flood brings through ssh; `make test-large` has a gibibyte.
 const FLOOD_BYTES: u64 = 64 << 20;
 const GIBIBYTE: u64 = 1 << 30;
 /// How many tasks `here.sh` has run at once.
@@ -358,6 +358,41 @@ fn a_cut_connection_ends_everything_there() {
     execd.signal(libc::SIGKILL);
     let took = far.until_nothing_runs();
     assert!(took < AT_ONCE, "{took:?}");
+}
+
+/// The page said that a killed ssh ends everything there. It does not end a command of `execd run`
+/// that writes nothing: nobody tells it, as nobody tells `ssh far sleep`.
+#[test]
+fn a_run_whose_ssh_was_killed_goes_on_until_it_writes() {
+    let Some(far) = Far::start() else { return };
+    let (cut, go) = (far.path("cut"), far.path("go"));
+    let script = format!(
+        "cat; : > {}; until [ -e {} ]; do sleep 0.1; done; while echo x; do sleep 0.1; done",
+        cut.display(),
+        go.display()
+    );
+    let line = format!("'{EXECD}' run -q -c '{script}'");
+    let mut ssh = far.command(&[], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
+    far.until_runs("cat");
+    ssh.kill().expect("it is our child");
+    end_of(&mut ssh);
+    // Its stdin has ended, so sshd has closed the pipes; it runs all the same.
+    eventually("the cut has come there", || cut.exists());
+    far.until_runs("sleep");
+    std::fs::write(go, "").expect("a file");
+    far.until_nothing_runs();
+}
+
+/// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
+#[test]
+fn a_run_on_a_terminal_of_ssh_ends_with_ssh() {
+    let Some(far) = Far::start() else { return };
+    let line = format!("'{EXECD}' run -q -- sleep 300");
+    let mut ssh = far.command(&["-tt"], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
+    far.until_runs("sleep");
+    ssh.kill().expect("it is our child");
+    end_of(&mut ssh);
+    far.until_nothing_runs();
 }
 
 /// rule: machines.md, ssh: A connection of which nobody tells that it is dead: execd there ends

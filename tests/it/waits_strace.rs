@@ -1,7 +1,7 @@
 //! What a wait costs while nothing comes, in system calls of execd: none for text, for a regex and
 //! for an exit; for a port, for input and for silence a number that is counted and has a bound. A
-//! wait that may end as impossible costs as much as one for input. The same numbers stand in
-//! docs/strace.md.
+//! wait that may end as impossible costs as much as one for input. docs/performance.md has the
+//! bounds of a second.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,8 +18,7 @@ const QUIET: Duration = Duration::from_millis(1_200);
 /// What a wait is made on: it neither waits for input nor uses a processor.
 const SLEEPER: &str = "exec sleep 1000";
 
-/// The name of a wait in docs/strace.md, what it waits for, and the calls that it may cost in
-/// [`WATCHED`].
+/// The name of a wait, what it waits for, and the calls that it may cost in [`WATCHED`].
 type Cost = (&'static str, fn() -> Value, u64);
 
 /// Waits that are told by what comes: nothing is looked at while nothing comes, unless the wait may

@@ -1,5 +1,5 @@
 /**
- * Where the execds of other pis of this user listen (docs: attach.md). Only those are asked that
+ * Where the execds of other pis of this user listen (docs: people.md). Only those are asked that
  * nobody else can have put there: a socket of our own in a directory of our own that is closed to
  * others.
  */

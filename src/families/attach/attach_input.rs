@@ -1,4 +1,4 @@
-//! attach_input: what a person types goes straight to a session (attach.md). Nothing of that is
+//! attach_input: what a person types goes straight to a session (people.md). Nothing of that is
 //! looked at or kept.
 
 use base64::Engine as _;

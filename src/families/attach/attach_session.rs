@@ -1,4 +1,4 @@
-//! attach_session: a client sees a session's output as it comes (attach.md).
+//! attach_session: a client sees a session's output as it comes (people.md).
 
 use serde::Serialize;
 

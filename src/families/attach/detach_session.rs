@@ -1,4 +1,4 @@
-//! detach_session: ends what attach_session began; the session goes on (attach.md).
+//! detach_session: ends what attach_session began; the session goes on (people.md).
 
 use serde_json::json;
 

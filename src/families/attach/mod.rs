@@ -1,4 +1,4 @@
-//! Attached clients (attach.md): what they are sent of a session's output, and the size that its
+//! Attached clients (people.md): what they are sent of a session's output, and the size that its
 //! terminal has for them. Who is attached is kept by the session (`session/viewers.rs`).
 
 pub mod attach_input;

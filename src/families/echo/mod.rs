@@ -1,6 +1,6 @@
-//! A family for tests alone, which shows what a family needs (CONTRIBUTING.md, Add a family). Its
-//! one method, `echo`, starts a session that prints a text, waits for its end, answers with what
-//! came, tells everybody of the end, and remembers what came.
+//! A family for tests alone, which shows what a family needs (architecture.md, To add something).
+//! Its one method, `echo`, starts a session that prints a text, waits for its end, answers with
+//! what came, tells everybody of the end, and remembers what came.
 
 #[cfg(test)]
 mod tests;

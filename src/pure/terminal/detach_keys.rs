@@ -1,5 +1,5 @@
 //! The keys that end an attachment: Ctrl-\ and then Ctrl-d, in what a terminal in raw mode sends
-//! (attach.md, attach).
+//! (people.md, Attach).
 
 /// How terminals send Ctrl-\: as one byte, or in the keyboard protocols that programs turn on
 /// (CSI u, modifyOtherKeys).

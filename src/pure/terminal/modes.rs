@@ -2,7 +2,7 @@
 //!
 //! A terminal that is attached to a session later has to get these modes too, and to be rid of them
 //! when it detaches: one left in the alternate screen, or reporting its mouse to a shell, is
-//! broken. Source: attach.md, attach; XTerm Control Sequences.
+//! broken. Source: people.md, Attach; XTerm Control Sequences.
 
 use memchr::memchr;
 

@@ -1,7 +1,7 @@
 //! Takes the questions out of a program's output: where is the cursor, who are you, which colour.
 //!
 //! A terminal answers them as if it were typed. What it is shown later, or what another terminal
-//! answers already, must not be answered (attach.md, attach): the program would take the
+//! answers already, must not be answered (people.md, Attach): the program would take the
 //! answer for keys.
 
 /// Bytes of the longest question to a terminal that is looked for.

@@ -1,4 +1,4 @@
-//! A list of tasks for a scheduler (docs/scale.md): the scripts as they stand in the document, in a
+//! A list of tasks for a scheduler (docs/machines.md): the scripts of docs/examples/many in a
 //! directory with a pi of our own that does what a task's first word says.
 #![allow(dead_code)] // No test uses all of it.
 
@@ -39,19 +39,15 @@ case $prompt in
 esac
 "#;
 
-/// The document.
-pub fn page() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/scale.md");
-    std::fs::read_to_string(path).expect("the document")
+/// Where the scripts are.
+pub fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/examples/many")
 }
 
-/// The block of the document that names itself so, in a comment.
-pub fn block(name: &str) -> String {
-    let page = page();
-    let mut blocks = page.split("\n```").skip(1).step_by(2);
-    let found = blocks.find(|block| block.contains(&format!("\n# {name}")));
-    let found = found.unwrap_or_else(|| panic!("no block {name}"));
-    found.split_once('\n').expect("its language").1.to_owned() + "\n"
+/// The text of one of the scripts, or of the manifest.
+pub fn script(name: &str) -> String {
+    let path = scripts().join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// A directory with tasks and all that they need.
@@ -70,7 +66,7 @@ impl Batch {
             std::fs::create_dir(batch.at(name)).expect("a directory");
         }
         for name in ["task.sh", "array.sh", "submit.sh", "here.sh"] {
-            std::fs::write(batch.at(name), block(name)).expect("a script");
+            std::fs::write(batch.at(name), script(name)).expect("a script");
         }
         let execd = env!("CARGO_BIN_EXE_execd");
         std::os::unix::fs::symlink(execd, batch.at("bin/execd")).expect("a link");
