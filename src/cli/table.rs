@@ -1,5 +1,5 @@
 //! The commands and their flags, once: help, man pages (`help`) and completions are made from this
-//! table, and tests hold the parser and docs/cli.md against it.
+//! table, scripts/docs.py writes docs/cli.md from it, and tests hold the parser against it.
 
 mod kinds;
 
@@ -127,7 +127,7 @@ pub const COMMANDS: &[Command] = &[
         usage: "[FLAGS]",
         doc: "serve JSON-RPC requests, one a line, on stdin and stdout",
         about: "A request starts a command, waits for it, or acts on what runs; execd --describe \
-                lists the methods, and docs/protocol.md tells of them.\nAt the end of stdin what \
+                lists the methods, and docs/methods.md tells of them.\nAt the end of stdin what \
                 was asked is answered, then what still runs is ended.\nEach setting has a \
                 variable, EXECD_MAX_SESSIONS and so on; a flag wins. EXECD_LOG=debug prints a line \
                 for each change of state on stderr.",
@@ -261,7 +261,7 @@ pub const COMMANDS: &[Command] = &[
         doc: "send one request and print its result",
         about: "It goes to a fresh execd, or with --pid or --socket to one that runs. PARAMS is a \
                 JSON object; - reads it from stdin. An exec_command that still runs is polled to \
-                its end. docs/protocol.md has the methods.",
+                its end. docs/methods.md has the methods.",
         status: "0 for a result, 1 for an error, 125 bad flags.",
         examples: [
             r#"execd call exec_command '{"cmd":"git status"}'"#,
