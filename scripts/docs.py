@@ -76,13 +76,22 @@ OBJECTS = {
 # The types whose comments hold for fields of the same name in other replies.
 SHARED = [EXEC, "session/state_report.rs $Name"]
 LOG = "engine/keeper_link/logs.rs LogTrouble"
-# Files whose fields a page explains: their names are enough here.
+# Files whose fields and params whose fields a page explains: their names are enough here.
 EXPLAINED = [
     "pure/agent/end.rs", "pure/agent/report.rs", "pure/agent/told.rs", "pure/ledger.rs",
-    "session/listening.rs",
+    "session/listening.rs", "session/wait_report.rs",
 ]
-# Types that a macro declares twice, for the two ways in which names are spelt.
-MACROS = {"StateReport": "session/state_report.rs $Name", "WaitReport": "session/wait_report.rs $Name"}
+EXPLAINED_PARAMS = {
+    "context": "settings of [pi.md](pi.md)",
+    "until": "[waits.md](waits.md)",
+}
+# Types that a macro declares twice, for the two ways in which names are spelt, and others that are
+# not beside those who use them.
+ELSEWHERE = {
+    "StateReport": "session/state_report.rs $Name",
+    "WaitReport": "session/wait_report.rs $Name",
+    "LogTrouble": LOG,
+}
 
 
 def snake(name: str) -> str:
@@ -103,13 +112,13 @@ def phrase(comment: str) -> str:
 
 
 class Type:
-    """A Rust struct: its comment and its fields, as (name on the wire, name, comment, Rust type)."""
+    """A Rust struct: its comment; its fields as (name on the wire, name, comment, Rust type)."""
 
     def __init__(self, place: str) -> None:
         self.path, name = place.split(" ")
         text = (SRC / self.path).read_text()
-        head = re.search(r"((?: *///.*\n| *#\[.*\n)*) *(?:pub(?:\(\w+\))? )?struct " + re.escape(name)
-                         + r"(?:<'a>)? \{\n", text)
+        above = r"((?: *///.*\n| *#\[.*\n)*) *(?:pub(?:\(\w+\))? )?"
+        head = re.search(above + "struct " + re.escape(name) + r"(?:<'a>)? \{\n", text)
         if head is None:
             sys.exit(f"{self.path} has no struct {name}: change scripts/docs.py")
         self.comment = " ".join(re.findall(r"^ *///? ?(.*)$", head[1], re.M))
@@ -127,11 +136,10 @@ class Type:
                 renamed = re.search(r'rename = "(\w+)"', marks)
                 wire = renamed[1] if renamed else spelling(field[1])
                 if "serde(flatten)" in marks:
-                    inner = type_of(field[2], self.path)
-                    self.fields += inner.fields if inner else []
+                    inner = type_of(field[2], self.path).fields
                     if "Camel" in field[2]:
-                        added = len(inner.fields)
-                        self.fields[-added:] = [(camel(n), *rest) for n, *rest in self.fields[-added:]]
+                        inner = [(camel(wire), *rest) for wire, *rest in inner]
+                    self.fields += inner
                 elif "serde(skip)" not in marks:
                     self.fields.append((wire, field[1], " ".join(comment), field[2]))
                 comment, marks = [], ""
@@ -142,12 +150,13 @@ def type_of(rust: str, near: str):
     name = re.findall(r"[A-Z]\w+", rust.replace("RawValue", ""))[-1:]
     if not name:
         return None
-    if place := MACROS.get(name[0].removesuffix("Camel")):
+    if place := ELSEWHERE.get(name[0].removesuffix("Camel")):
         return Type(place)
     declared = re.compile(r"struct " + name[0] + r"(?:<'a>)? \{")
     used = re.findall(r"use crate::([\w:]+)::(?:\{[^}]*\b)?" + name[0], (SRC / near).read_text())
     beside = pathlib.Path(near).parent
-    places = [near, *(f"{one.replace('::', '/')}{end}" for one in used for end in (".rs", "/mod.rs"))]
+    used = [one.replace("::", "/") for one in used]
+    places = [near, *(one + end for one in used for end in (".rs", "/mod.rs"))]
     places += [str(one.relative_to(SRC)) for one in sorted((SRC / beside).glob("*.rs"))]
     for place in places:
         if (SRC / place).exists() and declared.search((SRC / place).read_text()):
@@ -191,7 +200,7 @@ def kind(schema: dict) -> str:
 
 def param_lines(name: str, schema: dict, required: bool, indent: str = "") -> list:
     """The lines of a param, and of the fields of an object."""
-    also = "".join(f", also `{one}`" for one in schema.get("aliases", []))
+    also = f", also {names(schema['aliases'])}" if "aliases" in schema else ""
     text = schema["description"].replace('"', "`")
     needed = ", required" if required else ""
     # Words in quotes in the text name the choices.
@@ -201,8 +210,10 @@ def param_lines(name: str, schema: dict, required: bool, indent: str = "") -> li
     evident = re.search(r"(true|false): |default (true|false|\d)|clamped", text)
     type_is = "" if told or evident else f" {kind(schema)}"
     lines = [f"{indent}- `{name}`{type_is}{needed}{also}: {text}"]
-    if name == "context":
-        return [f"{lines[0]}: {names(schema['properties'])}"]
+    if name == "stop":
+        return lines
+    if name in EXPLAINED_PARAMS:
+        return [f"{lines[0]} ({EXPLAINED_PARAMS[name]}): {names(schema['properties'])}"]
     for inner, fields in schema.get("properties", {}).items():
         if "description" in fields:
             lines += param_lines(inner, fields, inner in schema.get("required", []), indent + "  ")
@@ -306,9 +317,9 @@ class Page:
             "error. `make docs` writes this page from `execd --describe` and from the comments in "
             "src. [protocol.md](protocol.md) says how requests and replies travel, "
             "[scripts.md](scripts.md) which method to take.", "",
-            "A list ends with names alone: these stand in [params of several "
-            "methods](#params-of-several-methods) and [fields of several "
-            "replies](#fields-of-several-replies). A field that does not apply is absent.", "",
+            "Names without a text stand in [params of several methods](#params-of-several-methods) "
+            "and [fields of several replies](#fields-of-several-replies), or say it themselves. A "
+            "field that does not apply is absent.", "",
         ]
         for method in self.methods:
             name = method["name"]
@@ -320,12 +331,9 @@ class Page:
             out += self.reply(name)
         out += ["## Params of several methods", ""]
         for name, schema in self.shared_params.values():
-            lines = param_lines(name, schema, False)
-            # `stop` has the fields of `until`.
-            out += lines[:1] if name == "stop" else lines
+            out += param_lines(name, schema, False)
         out += ["", "## Fields of several replies", ""]
-        used = [name for name in self.shared]
-        out += [f"- `{name}`: {phrase(self.shared[name])}" for name in used]
+        out += [f"- `{name}`: {phrase(text)}" for name, text in self.shared.items()]
         out += ["", "## Objects in replies", ""]
         for name, place in OBJECTS.items():
             one = Type(place)
@@ -333,13 +341,14 @@ class Page:
                       else f"`{wire}`" for wire, _, text, _ in one.fields)
             out += [f"- {name}: {', '.join(fields)}"]
         events = variants("pure/ledger.rs", "What")
-        out += ["", "The words of an event's `what`:", ""]
-        out += [f"- `{snake(name)[1:]}`: {text}" for name, text in events.items()]
+        what = ", ".join(f"`{snake(name)[1:]}` ({text})" for name, text in events.items())
+        out += ["", f"The words of an event's `what`: {what}.", ""]
         killed = (SRC / "pure/process/killed.rs").read_text()
-        words = dict(re.findall(r'Self::(\w+) => "([\w ]+)"', killed.split("fn as_str")[1].split("\n    }")[0]))
-        out += ["", "The words of `killed_by`:", ""]
-        out += [f"- `{words[name]}`: {text}"
-                for name, text in variants("pure/process/killed.rs", "KilledBy").items()]
+        killed = killed.split("fn as_str")[1].split("\n    }")[0]
+        words = dict(re.findall(r'Self::(\w+) => "([\w ]+)"', killed))
+        by = ", ".join(f"`{words[name]}` ({text})"
+                       for name, text in variants("pure/process/killed.rs", "KilledBy").items())
+        out += [f"The words of `killed_by`: {by}."]
         out += ["", "## Notifications", ""]
         for name, place in NOTIFICATIONS.items():
             one = self.types[place]
@@ -373,7 +382,8 @@ def cli(binary: str) -> str:
         title = "execd, and flags that run, agent and call take too"
         if name != "flags":
             title = "execd " + name.replace("-", " ")
-        out += [f"## {title}", "", "```text", printed("help", "--all", name).rstrip("\n"), "```", ""]
+        text = printed("help", "--all", name).rstrip("\n")
+        out += [f"## {title}", "", "```text", text, "```", ""]
     return "\n".join(out).rstrip("\n") + "\n"
 
 

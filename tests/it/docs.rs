@@ -512,8 +512,7 @@ fn every_flag_of_the_help_is_documented_and_no_other() {
             prose(&name).split('`').skip(1).step_by(2).map(str::to_owned).collect();
         for one in quoted.iter().filter(|one| one.starts_with("--") || one.starts_with("execd ")) {
             for flag in flags(one) {
-                let pis = name == "docs/pi.md"
-                    && (extensions.contains(&flag) || flag == "--mode");
+                let pis = name == "docs/pi.md" && (extensions.contains(&flag) || flag == "--mode");
                 // docs/agent.md says what pi itself is called with.
                 let called = name == "docs/agent.md" && PI_FLAGS.contains(&flag.as_str());
                 // What execd starts itself as is in no help.
