@@ -1,7 +1,8 @@
 /**
- * What of execd's replies and notifications the extension reads (docs/methods.md). This file is kept
- * by hand: execd's table of methods, which wire.ts is made of, has the params alone. A test holds it
- * against the replies in tests/fixtures/said.
+ * What of execd's replies and notifications the extension reads (docs/protocol.md,
+ * docs/unified-exec.md, docs/bash-stream.md, docs/bash.md). This file is kept by hand: execd's table
+ * of methods, which wire.ts is made of, has the params alone. A test holds it against the replies
+ * in tests/fixtures/said.
  *
  * A field that does not apply is left out by execd, never null. Times are milliseconds unless the
  * name says otherwise, sizes are bytes.

@@ -9,7 +9,7 @@ import { given, isObject } from "../text/values.ts";
 const EARLIER_CHARS = 50_000;
 /** The shortest wait that a poll goes on with. */
 const LEAST_MS = 50;
-/** execd's least for a poll (docs: methods.md, write_stdin): a shorter one is ended from here. */
+/** execd's least for a poll (docs: protocol.md, write_stdin): a shorter one is ended from here. */
 const LEAST_POLL_MS = 5_000;
 const CLAMPED = /(?:^|; )(?:yield_time_ms|timeout_ms) was -?\d+, the (?:least|most) is \d+$/;
 

@@ -25,7 +25,7 @@ const LOOK_MS = 500;
 /** So many looks that find it waiting for something else close the box. */
 const OTHER_LOOKS = 2;
 const NAME_CELLS = 40;
-/** How long wait_for waits where the call does not say (docs: methods.md, wait_for). */
+/** How long wait_for waits where the call does not say (docs: protocol.md, wait_for). */
 const WAIT_FOR_MS = 30_000;
 const PROMPT_CELLS = 200;
 

@@ -14,7 +14,7 @@ import {
 } from "./settings-file.ts";
 import { isTrusted } from "./trust.ts";
 
-/** Caps the empty polls of write_stdin, in milliseconds (docs: methods.md). */
+/** Caps the empty polls of write_stdin, in milliseconds (docs: protocol.md, Bounds). */
 export const MAX_EMPTY_POLL_ENV_VAR = "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS";
 export const DEFAULT_MAX_EMPTY_POLL_MS = 1_800_000;
 const MIN_EMPTY_POLL_MS = 5_000;

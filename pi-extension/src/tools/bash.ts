@@ -1,6 +1,6 @@
 /**
  * The bash family: bash and tmux, under the names that tmux-bash.jsonc gives them. Each call is one
- * request to execd (docs: pi.md). What becomes of a window afterwards is the affair of Windows.
+ * request to execd (docs: bash.md). What becomes of a window afterwards is the affair of Windows.
  */
 import { attachCommand } from "../execd/attach.ts";
 import { actElsewhere, addressIn, idHere, listEverywhere } from "../bash/everywhere.ts";

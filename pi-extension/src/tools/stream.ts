@@ -1,6 +1,6 @@
 /**
  * The stream tools: bash_stream, poll_process, write_stdin, kill_process, list_processes and
- * get_process_log. Each is one request to execd (docs: methods.md, pi.md).
+ * get_process_log. Each is one request to execd (docs: bash-stream.md, pi.md).
  */
 import type { StdinResult } from "../execd/wire-results.ts";
 import type { Call, ToolResult } from "../pi/host.ts";

@@ -1,6 +1,6 @@
 /**
  * The unified tools: exec_command, write_stdin, wait_for, kill_session and list_sessions; and what is
- * rarely used, set_on_exit and resize_session. Each is one request to execd (docs: methods.md,
+ * rarely used, set_on_exit and resize_session. Each is one request to execd (docs: unified-exec.md,
  * pi.md).
  */
 import type { ToolDefinition } from "@earendil-works/pi-coding-agent";

@@ -110,7 +110,7 @@ test("another extension lists windows, synchronously, by the settings of the use
 
 /** What the documents show to other extensions, each as the body of a command `/example-N`. */
 function examples(): string {
-  const page = readFileSync(join(EXTENSION_DIR, "..", "docs", "pi.md"), "utf8");
+  const page = readFileSync(join(EXTENSION_DIR, "..", "docs", "bash.md"), "utf8");
   const part = page.slice(page.indexOf("\n### For other extensions\n"));
   const shown = [...part.matchAll(/```ts\n([^]*?)```/g)].map(([, text = ""]) => text.split("\n"));
   const isImport = (line: string) => line.startsWith("import ");

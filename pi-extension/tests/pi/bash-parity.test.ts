@@ -1,6 +1,6 @@
 /**
  * The same calls to pi's own bash and to ours: the model reads the same. What differs on purpose is
- * in tests of its own below, and in docs/pi.md.
+ * in tests of its own below, and in docs/bash.md.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";

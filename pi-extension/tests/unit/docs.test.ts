@@ -63,8 +63,8 @@ it("both bash tools are there with just their parameters", () => {
 // rule: bash.md, In pi: All of the seed's keys, same defaults but for `outputDir` and the words of
 //   the default texts
 // rule: bash.md, In pi: docs/pi.md and docs/bash.md name every tool, parameter and key
-it("docs/pi.md has every key of tmux-bash.jsonc with its default, and no other", () => {
-  const bash = readFileSync(resolve(root, "..", "docs", "pi.md"), "utf8");
+it("docs/bash.md has every key of tmux-bash.jsonc with its default, and no other", () => {
+  const bash = readFileSync(resolve(root, "..", "docs", "bash.md"), "utf8");
   const from = bash.indexOf("### Settings");
   const end = bash.indexOf("\n### ", from + 1);
   assert.ok(from >= 0 && end > from);
