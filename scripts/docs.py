@@ -82,7 +82,7 @@ EXPLAINED = [
     "session/listening.rs", "session/wait_report.rs",
 ]
 EXPLAINED_PARAMS = {
-    "context": "settings of [pi.md](pi.md)",
+    "context": "[pi.md](pi.md)",
     "until": "[waits.md](waits.md)",
 }
 # Types that a macro declares twice, for the two ways in which names are spelt, and others that are
