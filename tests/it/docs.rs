@@ -447,6 +447,7 @@ impl AtTheEnd for Execd {
 #[test]
 fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
     let limits: String = sources("src").into_iter().map(|one| one.text).collect();
+    let text = read("docs/agent.md");
     let described = describe();
     let methods = described["methods"].as_array().expect("methods");
     let ours = methods.iter().find(|method| method["name"] == "agent_execute").expect("it");
@@ -457,6 +458,9 @@ fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
     ] {
         let (_, rest) = limits.split_once(&format!("{constant}: u64 = ")).expect("a constant");
         let value: String = rest.chars().take_while(|c| *c != ';').filter(|c| *c != '_').collect();
+        let start = format!("| `{param}` |");
+        let mut rows = text.lines().filter(|line| line.starts_with(&start));
+        assert!(rows.any(|row| row.contains(&value)), "{param}: {value}");
         let doc = ours["params"]["properties"][param]["description"].as_str().expect("a text");
         assert!(doc.ends_with(&format!("default {value}")), "{doc}");
     }
