@@ -431,7 +431,7 @@ fn agent_results(execd: &mut Execd) -> Vec<Value> {
 
 /// What the test above needs beyond the harness.
 trait AtTheEnd {
-    /// The notifications that came, when execd has ended.
+    /// The params of the notifications that came, when execd has ended.
     fn notifications_so_far_at_the_end(&mut self) -> Vec<Value>;
 }
 
@@ -439,7 +439,7 @@ impl AtTheEnd for Execd {
     fn notifications_so_far_at_the_end(&mut self) -> Vec<Value> {
         self.leaves_processes_behind();
         let lines = self.remaining_lines();
-        lines.into_iter().filter(|line| line.get("method").is_some()).collect()
+        lines.into_iter().filter_map(|line| line.get("params").cloned()).collect()
     }
 }
 
