@@ -16,7 +16,7 @@ TO = $(DESTDIR)$(PREFIX)
 COMPLETIONS = bash-completion/completions/execd zsh/site-functions/_execd \
 	fish/vendor_completions.d/execd.fish
 
-.PHONY: test build lint unit extension release npm-found bench bench-quick coverage test-large \
+.PHONY: test build docs lint unit extension release npm-found bench bench-quick coverage test-large \
 	test-pi-152 spec install uninstall mcp-clients mcp-agents dist test-dist test-dist-x64 \
 	test-arm64 test-same
 
@@ -24,6 +24,10 @@ test: npm-found lint unit extension mcp-clients bench-quick
 
 build:
 	cargo build --release --locked
+
+# docs/methods.md and docs/cli.md, from what the program prints and from comments in src.
+docs: build
+	python3 scripts/docs.py "$(TARGET_DIR)/release/execd"
 
 lint:
 	cargo fmt --check

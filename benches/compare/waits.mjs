@@ -71,7 +71,7 @@ const scenarios = {
   },
 };
 
-// The text of a result as a model gets it (docs/unified-exec.md, Header and footer).
+// The text of a result as a model gets it (docs/protocol.md, Text for a model).
 const textOf = ({ header, output, footer }) =>
   `${header}\n---\n${output || '(no output)'}${footer ? `\n\n${footer}` : ''}`;
 

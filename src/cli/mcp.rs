@@ -30,7 +30,7 @@ pub fn main(options: McpOptions) -> Result<i32, String> {
     engine.speak(Box::new(Mcp::new(settings)));
     if stdio::is_terminal(0) {
         complain(
-            "execd mcp is started by an agent: claude mcp add execd -- execd mcp (docs/mcp.md has \
+            "execd mcp is started by an agent: claude mcp add execd -- execd mcp (execd help mcp has \
              others). Ctrl-D ends it.",
         );
     }

@@ -1,5 +1,5 @@
 //! The commands and their flags, once: help, man pages (`help`) and completions are made from this
-//! table, and tests hold the parser and docs/cli.md against it.
+//! table, scripts/docs.py writes docs/cli.md from it, and tests hold the parser against it.
 
 mod kinds;
 
@@ -110,7 +110,11 @@ pub const SETTINGS: &[Flag] = &[
     ),
     flag("log-keep-days", Takes::Value("D"), "delete logs older than this; 0 keeps them (7)"),
     flag("no-log", Takes::Nothing, "no log files"),
-    flag("socket", Takes::Path("PATH"), "where the control socket is (docs/people.md)"),
+    flag(
+        "socket",
+        Takes::Path("PATH"),
+        "where the control socket is ($XDG_RUNTIME_DIR/execd/PID.sock)",
+    ),
     flag("no-socket", Takes::Nothing, "no control socket: nobody can list or attach"),
     rare(
         "no-keeper",
@@ -127,10 +131,9 @@ pub const COMMANDS: &[Command] = &[
         usage: "[FLAGS]",
         doc: "serve JSON-RPC requests, one a line, on stdin and stdout",
         about: "A request starts a command, waits for it, or acts on what runs; execd --describe \
-                lists the methods, and docs/protocol.md tells of them.\nAt the end of stdin what \
-                was asked is answered, then what still runs is ended.\nEach setting has a \
-                variable, EXECD_MAX_SESSIONS and so on; a flag wins. EXECD_LOG=debug prints a line \
-                for each change of state on stderr.",
+                lists the methods.\nAt the end of stdin what was asked is answered, then what \
+                still runs is ended.\nEach setting has a variable, EXECD_MAX_SESSIONS and so on; \
+                a flag wins. EXECD_LOG=debug prints a line for each change of state on stderr.",
         status: "0 done, 1 a line was refused, 125 bad flags or no start, 128 + N a signal.",
         examples: [
             r#"echo '{"id":1,"method":"exec_command","params":{"cmd":"make"}}' | execd"#,
@@ -185,8 +188,8 @@ pub const COMMANDS: &[Command] = &[
         name: "mcp",
         usage: "[FLAGS]",
         doc: "serve the Model Context Protocol on stdin and stdout",
-        about: "Claude Code, Codex and other agents start it as any server of that protocol; \
-                docs/mcp.md has the lines for each.\nAt the end of stdin all sessions end.",
+        about: "Claude Code, Codex and other agents start it as any server of that \
+                protocol.\nAt the end of stdin all sessions end.",
         status: "0 at the end of stdin, 1 failure, 125 bad flags, 128 + N a signal.",
         examples: [
             "claude mcp add execd -- execd mcp",
@@ -208,7 +211,7 @@ pub const COMMANDS: &[Command] = &[
         name: "agent",
         usage: "--model P/M [FLAGS] PROMPT|-",
         doc: "run the coding agent pi on a task (- reads it from stdin)",
-        about: "The text comes on stdout, what pi does on stderr. docs/agent.md has all of it.",
+        about: "The text comes on stdout, what pi does on stderr.",
         status: "0 success, 1 failure, 125 refused and nothing run, 124 timeout, 130 Ctrl-C or \
                  another cancel, 128+N when signal N ended it.",
         examples: [
@@ -261,7 +264,7 @@ pub const COMMANDS: &[Command] = &[
         doc: "send one request and print its result",
         about: "It goes to a fresh execd, or with --pid or --socket to one that runs. PARAMS is a \
                 JSON object; - reads it from stdin. An exec_command that still runs is polled to \
-                its end. docs/protocol.md has the methods.",
+                its end. execd --describe lists the methods.",
         status: "0 for a result, 1 for an error, 125 bad flags.",
         examples: [
             r#"execd call exec_command '{"cmd":"git status"}'"#,
@@ -292,8 +295,7 @@ pub const COMMANDS: &[Command] = &[
         name: "attach",
         usage: "[FLAGS] @ID",
         doc: r"look into a session and type; Ctrl-\ Ctrl-d detaches",
-        about: "Output and keys go straight through; the program gets your terminal's size. \
-                docs/people.md has more.",
+        about: "Output and keys go straight through; the program gets your terminal's size.",
         status: OF_A_SESSION,
         examples: ["execd attach @3", "execd attach execd-4242:@3"],
         flags: &[PID, SOCKET],
@@ -320,7 +322,7 @@ pub const COMMANDS: &[Command] = &[
         name: "log",
         usage: "[FLAGS] @ID|NAME|LOG",
         doc: "print a session's output, also when its execd is gone",
-        about: "LOG is an id of execd logs, or a path. docs/logs.md has more.",
+        about: "LOG is an id of execd logs, or a path.",
         status: "0 done, 1 failure or not all of it is there, 125 bad flags, 141 nobody reads.",
         examples: ["execd log @3 | less", "execd log -f -n 20 npm"],
         flags: &[

@@ -30,6 +30,7 @@ pub struct Clients {
     news: News,
 }
 
+/// To a client that was too slow: how many `session_started` and `session_exited` it did not get.
 #[derive(Serialize)]
 struct ChangedNote {
     /// How many sessions have started.

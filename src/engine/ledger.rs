@@ -31,11 +31,15 @@ const EVENT_MESSAGE_BYTES: usize = 400;
 #[derive(Debug, Serialize)]
 struct Page {
     events: Vec<Event>,
+    /// The number to ask behind next.
     next_after: u64,
+    /// The oldest number that is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest: Option<u64>,
+    /// First and last number behind `after` that are kept no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<[u64; 2]>,
+    /// With `untold`: a line for each, for models.
     #[serde(skip_serializing_if = "String::is_empty")]
     text: String,
 }

@@ -21,11 +21,14 @@ use crate::wire;
 /// Bytes of a command in a notification.
 const TOLD_COMMAND_BYTES: usize = 4 * 1024;
 
+/// While a request with `stream: true` waits and output comes, at most four a second.
 #[derive(Serialize)]
 struct ProgressNote<'a> {
+    /// The id of the waiting request, as it was sent.
     request_id: &'a RawValue,
     session_id: SessionId,
     pid: i32,
+    /// Clean text of the last output.
     tail: &'a str,
     total_bytes: u64,
     elapsed_ms: u64,
@@ -38,6 +41,7 @@ struct ProgressNote<'a> {
     log_from: Option<u64>,
 }
 
+/// When a session enters the table: 150 ms after its start, or with the first reply that names it.
 #[derive(Serialize)]
 struct StartedNote<'a> {
     session_id: SessionId,
@@ -51,6 +55,7 @@ struct StartedNote<'a> {
     window: Option<&'a str>,
 }
 
+/// Once for each session that was announced, when it has ended.
 #[derive(Serialize)]
 struct ExitedNote<'a> {
     session_id: SessionId,
@@ -64,7 +69,9 @@ struct ExitedNote<'a> {
     killed_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure_message: Option<String>,
+    /// Whether a reply has told the exit.
     observed: bool,
+    /// True: this is the wake that was armed.
     #[serde(skip_serializing_if = "Option::is_none")]
     wake: Option<bool>,
     elapsed_ms: u64,
@@ -72,6 +79,7 @@ struct ExitedNote<'a> {
     log_path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_from: Option<u64>,
+    /// With `--on-eof wait`, after the end of stdin: its last output.
     #[serde(skip_serializing_if = "Option::is_none")]
     tail: Option<String>,
 }

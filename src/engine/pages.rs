@@ -141,18 +141,23 @@ pub struct Found {
 /// The result of get_process_log.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)] // bash-stream.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct PageReport {
     pub session_id: SessionId,
+    /// Raw text, or base64.
     pub text: String,
     pub offset: u64,
     pub next_offset: u64,
     pub total_bytes: u64,
+    /// True: the page ends the output, and nothing more will come.
     pub eof: bool,
+    /// Bytes behind the asked `offset` that nobody has any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_bytes: Option<u64>,
+    /// `base64`, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding: Option<&'static str>,
+    /// True: output came after the end was told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     #[serde(flatten)]

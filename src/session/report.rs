@@ -66,24 +66,32 @@ impl HeaderStyle<'_> {
 
 /// The result of exec_command and write_stdin. The fields' meanings are the specification's.
 #[derive(Debug, Default, Serialize)]
-#[allow(missing_docs)] // docs/unified-exec.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct ExecReport {
+    /// The session; from `exec_command` and `write_stdin` only while something of it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<u64>,
+    /// The exit status; −1: the command could not be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The signal that ended the command, as `SIGTERM`; there is no `exit_code` then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// By whom the session was ended; absent where it ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_by: Option<&'static str>,
+    /// `killed`: somebody else has ended the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_ms_ago: Option<u64>,
+    /// What went wrong with the start, the log or the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
+    /// The log file; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
+    /// The first byte of the output that the log still has; absent while it has all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_from: Option<u64>,
     pub cwd: String,
@@ -93,47 +101,65 @@ pub struct ExecReport {
     pub yield_time_ms: Option<u64>,
     pub wall_time_seconds: f64,
     pub chunk_id: String,
+    /// Bytes of this call's output divided by 4, before the cut.
     pub original_token_count: u64,
     pub output_bytes_total: u64,
+    /// Bytes since the last call that memory had no room for; the log has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_bytes: Option<u64>,
+    /// Clean text since the last call, cut to its end.
     pub output: String,
+    /// How the text was cut, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncation: Option<TruncationReport>,
+    /// Why the wait ended: `completed`, `deadline_reached`, `absolute_deadline_reached`,
+    /// `condition_met`, `cancelled` or `shutting_down`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_reason: Option<Box<str>>,
+    /// `relative`, or `absolute` with `yield_until`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_mode: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yield_until: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective_wait_ms: Option<u64>,
+    /// `wake` while a wake is armed, or when this reply used it up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exit: Option<&'static str>,
+    /// `armed`: a wake will tell the exit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_notification: Option<&'static str>,
+    /// `direct`: this reply told the exit in place of the wake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_delivery: Option<&'static str>,
+    /// `consumed`: this reply used up the wake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exit_wake: Option<&'static str>,
+    /// The host's clock, while any session runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_time_utc: Option<String>,
+    /// What ended the wait, with `until` or `stop`, or where only input could have ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listening: Vec<Listening>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The shell's exit status, while other processes hold its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_exit_code: Option<i32>,
+    /// The process id of the shell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
+    /// An eviction, or a table of sessions that is nearly full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// False: the log lacks something, or is not written yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_complete: Option<bool>,
+    /// True: the log ended at a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_truncated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,9 +168,12 @@ pub struct ExecReport {
     pub max_rss_kib: Option<u64>,
     #[serde(flatten)]
     pub doing: Option<StateReport>,
+    /// With `events: true`: what this client was not told yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
+    /// Lines for a model, to put before `output`.
     pub header: String,
+    /// A line for a model behind the output: what was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
 }
@@ -271,16 +300,19 @@ impl NamedProcess {
 
 /// The result of kill_session.
 #[derive(Debug, Default, Serialize)]
-#[allow(missing_docs)] // docs/unified-exec.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct KillReport {
+    /// False: there is no such session.
     pub found: bool,
     pub session_id: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
+    /// The signal that its end began with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_signal: Option<String>,
+    /// Whether SIGKILL had to follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -311,6 +343,7 @@ pub struct KillReport {
     pub truncation: Option<TruncationReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer: Option<String>,
+    /// Processes that could not be ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub survivors: Vec<NamedProcess>,
     #[serde(skip_serializing_if = "Option::is_none")]

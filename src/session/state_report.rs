@@ -10,12 +10,14 @@ macro_rules! state_report {
         #[doc = $doc]
         #[derive(Clone, Debug, Serialize)]
         #[serde(rename_all = $case)]
-        #[allow(missing_docs)] // docs/waits.md describes each.
         pub struct $Name {
+            /// What a running session does: see waits.md.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub state: Option<&'static str>,
+            /// The process that waits for input.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub state_detail: Option<$Detail>,
+            /// True: a program has taken the whole screen.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub full_screen: Option<bool>,
             /// The state for people; none of a session that just runs.
@@ -26,12 +28,13 @@ macro_rules! state_report {
         #[doc = "Who waits for input."]
         #[derive(Clone, Debug, Serialize)]
         #[serde(rename_all = $case)]
-        #[allow(missing_docs)] // docs/waits.md describes each.
         pub struct $Detail {
             pub pid: i32,
             pub command: String,
+            /// `tty` or `stdin`.
             pub fd: &'static str,
             pub since_ms: u64,
+            /// `text`: only its prompt tells.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub by: Option<&'static str>,
         }

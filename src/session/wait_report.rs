@@ -14,21 +14,27 @@ macro_rules! wait_report {
         #[doc = $doc]
         #[derive(Clone, Debug, Default, Serialize)]
         #[serde(rename_all = $case)]
-        #[allow(missing_docs)] // docs/waits.md describes each.
         pub struct $Name {
+            /// `matched`, `stopped`, `exited`, `impossible`, `deadline`, `cancelled` or
+            /// `shutting_down`.
             pub outcome: &'static str,
+            /// The field of `until` or `stop` that came true.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub by: Option<&'static str>,
+            /// Which of several texts or patterns.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub index: Option<usize>,
             #[serde(skip_serializing_if = "Option::is_none")]
             pub session_id: Option<SessionId>,
             #[serde(skip_serializing_if = "Option::is_none")]
             pub text: Option<String>,
+            /// The groups of the pattern.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub captures: Vec<Option<String>>,
+            /// Where in the output the match begins.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub offset: Option<u64>,
+            /// Where it ends.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub next_offset: Option<u64>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,9 +47,12 @@ macro_rules! wait_report {
             pub status: Option<u16>,
             #[serde(skip_serializing_if = "Option::is_none")]
             pub state: Option<&'static str>,
+            /// True: it was so when the call began.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub present_at_entry: Option<bool>,
+            /// Whether any output came during the wait.
             pub saw_new_output: bool,
+            /// The time of the wait after clamping.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub effective_timeout_ms: Option<u64>,
             #[serde(skip_serializing_if = "Option::is_none")]

@@ -254,8 +254,8 @@ fn examples_of_the_protocol_run() {
 }
 
 #[test]
-fn examples_of_unified_exec_run() {
-    assert!(run_examples_of("docs/unified-exec.md") > 0);
+fn examples_of_the_page_for_scripts_run() {
+    assert!(run_examples_of("docs/scripts.md") > 0);
 }
 
 /// rule: agent.md, execd agent: The document's examples run
@@ -272,26 +272,13 @@ fn examples_of_the_page_of_waits_run() {
 
 /// The documents whose examples a test of their own runs.
 const OWN_TEST: [&str; 5] =
-    ["README.md", "docs/protocol.md", "docs/unified-exec.md", "docs/waits.md", "docs/agent.md"];
+    ["README.md", "docs/protocol.md", "docs/scripts.md", "docs/waits.md", "docs/agent.md"];
 
 #[test]
 fn examples_of_the_other_documents_run() {
     for name in documents().iter().filter(|name| !OWN_TEST.contains(&name.as_str())) {
         run_examples_of(name);
     }
-}
-
-/// The example of an unknown method once lacked three of them.
-#[test]
-fn the_example_of_an_unknown_method_lists_all_methods() {
-    let blocks = blocks("docs/protocol.md");
-    let example = blocks.iter().flat_map(|block| block.text.lines());
-    let mut example = example.filter(|line| line.contains("\"code\":-32601"));
-    let example = example.next().expect("an example");
-    let reply: Value = serde_json::from_str(example).expect("JSON");
-    let listed = reply["error"]["data"]["methods"].as_array().expect("methods");
-    let known: Vec<Value> = methods().into_iter().map(|(name, _)| json!(name)).collect();
-    assert_eq!(listed, &known);
 }
 
 #[test]
@@ -319,7 +306,21 @@ fn json_examples_parse_and_their_requests_are_ones_that_execd_takes() {
     assert!(requests > 0, "the documents show requests");
 }
 
-// ---- docs/protocol.md against the program -----------------------------------------------
+// ---- The pages that scripts/docs.py writes ----------------------------------------------
+
+/// rule: architecture.md, The floors: docs/protocol.md is checked against the table
+/// rule: protocol.md, Errors: −32000: `data.reason` is a stable word
+/// rule: cli.md, Help: The page of the command line has every command with its flags
+#[test]
+fn the_generated_pages_are_what_the_program_says() {
+    let script = root().join("scripts/docs.py");
+    let args = [script.as_os_str(), env!("CARGO_BIN_EXE_execd").as_ref(), "--check".as_ref()];
+    let output = match Command::new("python3").args(args).output() {
+        Ok(output) => output,
+        Err(error) => return left_out(&format!("python3: {error}")),
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
 
 /// The text below a heading, up to the next one of its rank or higher.
 fn section<'a>(text: &'a str, heading: &str) -> Option<&'a str> {
@@ -332,65 +333,6 @@ fn section<'a>(text: &'a str, heading: &str) -> Option<&'a str> {
     let body = &text[start + heading.len()..];
     let ends = (1..=rank.len()).filter_map(|rank| body.find(&format!("\n{} ", "#".repeat(rank))));
     Some(&body[..ends.min().unwrap_or(body.len())])
-}
-
-/// The names in the first column of the table whose first heading is `title`.
-fn first_column(section: &str, title: &str) -> BTreeSet<String> {
-    let head = format!("| {title} |");
-    let rows = section.lines().skip_while(|line| !line.starts_with(&head)).skip(2);
-    rows.take_while(|line| line.starts_with('|'))
-        .filter_map(|row| row.split('|').nth(1))
-        .flat_map(quoted_words)
-        .collect()
-}
-
-/// rule: architecture.md, The floors: docs/protocol.md is checked against the table
-#[test]
-fn the_protocol_document_has_every_method_with_just_its_params() {
-    let text = read("docs/protocol.md");
-    let listed = section(&text, "## Methods").expect("a section of methods");
-    let methods = methods();
-    for (name, params) in &methods {
-        let own = section(listed, &format!("### {name}"));
-        let own = own.unwrap_or_else(|| panic!("docs/protocol.md has no section {name}"));
-        assert_eq!(&first_column(own, "param"), params, "params of {name}");
-    }
-    // A second form stands behind a word of its own.
-    let described = describe();
-    let described = described["methods"].as_array().expect("methods").iter();
-    for method in described.filter(|method| method["otherParams"].is_object()) {
-        let name = method["name"].as_str().expect("a name");
-        let own = section(listed, &format!("### {name}")).expect("it has a section");
-        let (_, other) = own.split_once("**With `").expect("the section tells its other form");
-        let wanted = method["otherParams"]["properties"].as_object().expect("its params");
-        let wanted: BTreeSet<String> = wanted.keys().cloned().collect();
-        assert_eq!(first_column(other, "param"), wanted, "other params of {name}");
-    }
-    let headings = listed.lines().filter_map(|line| line.strip_prefix("### "));
-    for heading in headings {
-        assert!(methods.iter().any(|(name, _)| name == heading), "there is no method {heading}");
-    }
-}
-
-/// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path
-#[test]
-fn the_protocol_document_has_every_field_of_a_context() {
-    let text = read("docs/protocol.md");
-    let documented = first_column(section(&text, "#### context").expect("it"), "context field");
-    let described = describe();
-    let methods = described["methods"].as_array().expect("methods");
-    let mut seen = 0;
-    for params in methods.iter().map(|method| &method["params"]["properties"]) {
-        let Some(fields) = params["context"]["properties"].as_object() else { continue };
-        seen += 1;
-        let known: BTreeSet<String> = fields.keys().cloned().collect();
-        assert_eq!(documented, known);
-        let scope = fields["scope"]["properties"].as_object().expect("an object");
-        for name in scope.keys() {
-            assert!(text.contains(&format!("`{name}`")), "{name}");
-        }
-    }
-    assert_eq!(seen, 2, "bash and tmux");
 }
 
 /// Every name of a field in a value, at any depth.
@@ -450,11 +392,9 @@ fn every_field_that_execd_sends_is_documented() {
     }
     tell(execd.result("shutdown", json!({})));
     execd.notifications_so_far_at_the_end().into_iter().for_each(&mut tell);
-    let mut known = quoted_words(&read("docs/protocol.md"));
-    known.extend(quoted_words(&read("docs/unified-exec.md")));
-    known.extend(quoted_words(&read("docs/waits.md")));
+    let known = quoted_words(&read("docs/methods.md"));
     let missing: Vec<&String> = seen.iter().filter(|name| !known.contains(*name)).collect();
-    assert!(missing.is_empty(), "fields that no document names: {missing:?}");
+    assert!(missing.is_empty(), "fields that docs/methods.md does not name: {missing:?}");
     assert!(seen.len() > 60, "the test sees most fields: {seen:?}");
 }
 
@@ -491,7 +431,7 @@ fn agent_results(execd: &mut Execd) -> Vec<Value> {
 
 /// What the test above needs beyond the harness.
 trait AtTheEnd {
-    /// The notifications that came, when execd has ended.
+    /// The params of the notifications that came, when execd has ended.
     fn notifications_so_far_at_the_end(&mut self) -> Vec<Value>;
 }
 
@@ -499,22 +439,8 @@ impl AtTheEnd for Execd {
     fn notifications_so_far_at_the_end(&mut self) -> Vec<Value> {
         self.leaves_processes_behind();
         let lines = self.remaining_lines();
-        lines.into_iter().filter(|line| line.get("method").is_some()).collect()
+        lines.into_iter().filter_map(|line| line.get("params").cloned()).collect()
     }
-}
-
-/// rule: protocol.md, Errors: −32000: `data.reason` is a stable word
-#[test]
-fn every_reason_of_a_failure_is_documented() {
-    let source = read("src/wire/error.rs");
-    let text = read("docs/protocol.md");
-    let errors = section(&text, "## Errors").expect("a section of errors");
-    let documented = first_column(errors, "`data.reason`");
-    let (_, body) = source.split_once("pub enum Reason {").expect("the reasons are an enum");
-    let variants = body.lines().map(str::trim).take_while(|line| *line != "}");
-    let known: BTreeSet<String> =
-        variants.filter_map(|line| line.strip_suffix(',')).map(snake_case).collect();
-    assert_eq!(documented, known);
 }
 
 /// rule: agent.md, agent_execute, params: Their defaults: 600,000, 180,000 and 30,000 ms
@@ -549,18 +475,6 @@ fn the_page_of_the_pi_harness_says_in_bold_what_no_list_of_tools_means() {
     let says = |words: &str| bold.iter().any(|one| one.replace('\n', " ").contains(words));
     assert!(says("`allowed_tools` absent means pi's own default tools"), "{bold:?}");
     assert!(says("`[]` means no tools at all"), "{bold:?}");
-}
-
-/// `StdinClosed` as `stdin_closed`.
-fn snake_case(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        if c.is_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.extend(c.to_lowercase());
-    }
-    out
 }
 
 // ---- The rest ---------------------------------------------------------------------------
@@ -602,8 +516,7 @@ fn every_flag_of_the_help_is_documented_and_no_other() {
             prose(&name).split('`').skip(1).step_by(2).map(str::to_owned).collect();
         for one in quoted.iter().filter(|one| one.starts_with("--") || one.starts_with("execd ")) {
             for flag in flags(one) {
-                let speaks_of_pi = ["docs/pi.md", "docs/bash.md"].contains(&name.as_str());
-                let pis = speaks_of_pi && (extensions.contains(&flag) || flag == "--mode");
+                let pis = name == "docs/pi.md" && (extensions.contains(&flag) || flag == "--mode");
                 // docs/agent.md says what pi itself is called with.
                 let called = name == "docs/agent.md" && PI_FLAGS.contains(&flag.as_str());
                 // What execd starts itself as is in no help.

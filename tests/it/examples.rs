@@ -346,7 +346,7 @@ fn what_a_stranger_reads_first_is_short() {
     let readme = read("README.md");
     let (first, _) = readme.split_once("\n## Read on\n").expect("README.md has a list of pages");
     assert!(words(first) <= 500, "README.md: {} words before Read on", words(first));
-    assert!(words(&read("docs/scripts.md")) <= 1_500, "docs/scripts.md is too long");
+    assert!(words(&read("docs/scripts.md")) <= 1_800, "docs/scripts.md is too long");
     for client in CLIENTS {
         let lines = read(&format!("docs/examples/{client}")).lines().count();
         assert!(lines <= 150, "{client}: {lines} lines");

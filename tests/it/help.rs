@@ -179,38 +179,6 @@ fn flags(text: &str) -> BTreeSet<String> {
     words.filter(|word| word.len() > 3 && word.starts_with("--")).map(str::to_owned).collect()
 }
 
-// ---- docs/cli.md ------------------------------------------------------------------------
-
-/// Where the part of the page begins that is made here.
-const GENERATED: &str = "## Every command\n";
-
-/// rule: cli.md, Help: The page of the command line has every command with its flags
-#[test]
-fn the_page_of_the_command_line_has_the_whole_help_of_each_command() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
-    let page = std::fs::read_to_string(&path).expect("the page");
-    let (written, _) = page.split_once(GENERATED).expect("the part that is made here");
-    let mut made = format!(
-        "{written}{GENERATED}\nThis is what `execd help --all` prints; `EXECD_BLESS=1 cargo test \
-         --test help` writes it anew.\n"
-    );
-    let own = pages().pop().expect("execd's own flags");
-    let heading = |name: &str| match name {
-        "flags" => "execd, and the flags that run, agent and call take too".to_owned(),
-        name => format!("execd {}", name.replace('-', " ")),
-    };
-    let names = printed(&["help", "--names"]);
-    for name in [own.as_str()].into_iter().chain(names.lines()) {
-        let text = printed(&["help", "--all", name]);
-        made.push_str(&format!("\n### {}\n\n```text\n{text}```\n", heading(name)));
-    }
-    if std::env::var_os("EXECD_BLESS").is_some() {
-        std::fs::write(&path, &made).expect("written");
-        return;
-    }
-    assert!(page == made, "docs/cli.md is not what help says: EXECD_BLESS=1 writes it anew");
-}
-
 // ---- make install -----------------------------------------------------------------------
 
 fn make(target: &str, prefix: &str, dest: &Path, binary: &str) -> Output {

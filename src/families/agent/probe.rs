@@ -248,12 +248,13 @@ pub struct Probe {
 
 /// The result of agent_health.
 #[derive(Debug, Default, Serialize)]
-#[allow(missing_docs)] // docs/agent.md describes each.
 pub struct Health {
+    /// Whether pi told its version and exited with 0.
     pub ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub path: String,
+    /// Why it is not ok, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

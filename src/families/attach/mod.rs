@@ -28,13 +28,16 @@ pub const METHODS: &[Method] =
 #[derive(Debug)]
 pub struct Attach;
 
+/// Output of a session that this client is attached to.
 #[derive(Serialize)]
 struct OutputNote<'a> {
     session_id: SessionId,
+    /// At most 64 KiB in base64.
     data_b64: &'a str,
     /// Where in the session's output the bytes begin; absent for bytes that are not of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     offset: Option<u64>,
+    /// Bytes before these that this client was too slow for.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped_bytes: Option<u64>,
     /// False where the terminal must not answer the program's questions: they are of the past,
@@ -43,6 +46,7 @@ struct OutputNote<'a> {
     answer: Option<bool>,
 }
 
+/// The end of a session that this client is attached to.
 #[derive(Serialize)]
 struct EndedNote {
     session_id: SessionId,

@@ -18,21 +18,25 @@ use crate::session::{Session, SessionId};
 
 /// The answer.
 #[derive(Debug, Default, Serialize)]
-#[allow(missing_docs)] // docs/protocol.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct Report {
     pub session_id: SessionId,
+    /// `unified`, `stream`, `windows` or `agent`.
     pub family: &'static str,
     pub from: u64,
     pub to: u64,
     pub next_offset: u64,
+    /// First and last byte that were asked for and are gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<(u64, u64)>,
+    /// True: the session is over, and this is the end of its output.
     pub eof: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_from: Option<u64>,
     pub total_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// The bytes, with `view` `b64`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_b64: Option<String>,
     #[serde(flatten)]

@@ -13,6 +13,7 @@ use crate::limits::LIVE_CHUNKS_MAX;
 use crate::session::SessionId;
 use crate::session::output::Source;
 
+/// A piece of output while `bash_stream` waits.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ChunkNote<'a> {
@@ -20,11 +21,14 @@ struct ChunkNote<'a> {
     request_id: &'a RawValue,
     session_id: SessionId,
     stream: &'static str,
+    /// Raw text, at most 8 KiB.
     chunk: &'a str,
+    /// Text before this chunk that was dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped_bytes: Option<u64>,
 }
 
+/// In the place of chunk 10,001 of a request: no more come.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TruncatedNote<'a> {

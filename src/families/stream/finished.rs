@@ -30,7 +30,7 @@ const ROW_TEXTS_BYTES: usize = 256;
 /// One row of list_processes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)] // bash-stream.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct Row {
     pub session_id: SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]

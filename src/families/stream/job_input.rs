@@ -27,6 +27,7 @@ wire::params! {
 #[derive(Serialize)]
 struct Taken {
     written: usize,
+    /// Bytes that the command has not read yet.
     queued: usize,
     eof: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -61,8 +61,9 @@ pub const METHODS: &[Method] = &[
 /// A reply of the stream family about one session.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)] // docs/bash-stream.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct Report {
+    /// `running`, `completed` (exit status 0) or `failed`.
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -80,22 +81,27 @@ pub struct Report {
     pub timed_out: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Clean text: since the last call while it runs, the end of all when it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdout: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
+    /// Of an ended one: both, in the order of reading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregated: Option<String>,
+    /// Of a running one: its last 2 KiB of raw text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<bool>,
+    /// Processes that hold the output of a shell that has exited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background_pids: Vec<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
+    /// Text of live chunks that was not sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,6 +121,7 @@ pub struct Report {
     pub omitted_chars: [u64; 3],
 }
 
+/// Right before a `bash_stream` answers that its command runs on.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct YieldNote<'a> {
@@ -123,6 +130,7 @@ struct YieldNote<'a> {
     session_id: SessionId,
     pid: i32,
     started_at: String,
+    /// The last 2 KiB of raw text.
     last_output_tail: String,
 }
 

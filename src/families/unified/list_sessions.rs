@@ -51,7 +51,7 @@ wire::params! {
 
 /// One session of the list.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs)] // docs/unified-exec.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct Row {
     pub session_id: SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,12 +81,15 @@ pub struct Row {
     #[serde(skip)]
     pub log_kept: Option<String>,
     pub wake_armed: bool,
+    /// Its id as a window, as `@3`; only of a command of `bash`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
+    /// True: the shell is gone, and other processes hold its output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell_exited: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listening: Vec<Listening>,
+    /// Processes that left it by setsid.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub detached: Vec<NamedProcess>,
 }
@@ -111,6 +114,7 @@ struct LeftRow {
 struct List {
     sessions: Vec<Row>,
     active_count: usize,
+    /// Processes that outlive their session: `session_id`, `pid`, `command`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left: Vec<LeftRow>,
     text: String,

@@ -10,13 +10,14 @@ use crate::session::wait_report::WaitReport;
 
 /// What the answer says of one session.
 #[derive(Clone, Debug, Default, Serialize)]
-#[allow(missing_docs)] // docs/protocol.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct Row {
     pub session_id: SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub command: String,
     pub family: &'static str,
+    /// What it does, or `exited`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,6 +29,7 @@ pub struct Row {
     pub state_line: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listening: Vec<Listening>,
+    /// `pending`, `matched`, `stopped`, `exited` or `impossible`.
     pub outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitReport>,

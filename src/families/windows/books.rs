@@ -41,7 +41,7 @@ pub struct Seen {
 
 /// One window of a list.
 #[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs)] // docs/protocol.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct WindowRow {
     pub window: String,
     pub name: String,
@@ -71,12 +71,13 @@ pub struct WindowRow {
 
 /// One poll of a list.
 #[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs)] // docs/protocol.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct PollRow {
     pub window: String,
     pub name: String,
     pub interval_seconds: f64,
     pub lines: usize,
+    /// `model` or `display`.
     pub delivery: &'static str,
 }
 

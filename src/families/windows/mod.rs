@@ -40,8 +40,9 @@ pub const METHODS: &[Method] = &[bash::METHOD, tmux::METHOD];
 
 /// The result of bash.
 #[derive(Clone, Debug, Default, Serialize)]
-#[allow(missing_docs)] // docs/bash.md describes each.
+#[allow(missing_docs)] // What has no comment is as in other replies (docs/methods.md).
 pub struct BashReport {
+    /// `completed`, `failed`, `timed_out`, `aborted` or `background`.
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
@@ -65,6 +66,7 @@ pub struct BashReport {
     pub log_truncated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_message: Option<String>,
+    /// Processes that go on though the shell has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub still_running: Vec<NamedProcess>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +74,7 @@ pub struct BashReport {
     #[serde(flatten)]
     pub doing: Option<StateReportCamel>,
     pub wall_time_seconds: f64,
+    /// What a model reads.
     pub text: String,
     pub is_error: bool,
 }

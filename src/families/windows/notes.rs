@@ -14,6 +14,7 @@ use crate::limits::{NS_PER_MS, WINDOW_COMMAND_BYTES};
 use crate::session::Session;
 use crate::session::report::{NamedProcess, TruncationReport};
 
+/// The end of a background command of `bash`, once, to the client that started it.
 #[derive(Serialize)]
 struct ExitedNote {
     window: String,
@@ -25,6 +26,7 @@ struct ExitedNote {
     signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     killed_by: Option<&'static str>,
+    /// Clean text of the last lines.
     tail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     truncation: Option<TruncationReport>,
@@ -44,6 +46,7 @@ struct ExitedNote {
     text: String,
 }
 
+/// A poll of a window, to the client that started it.
 #[derive(Serialize)]
 struct PollNote {
     window: String,

@@ -1,5 +1,4 @@
-//! What bounds logs: how much of one is kept, and where the kept part begins (docs/unified-exec.md,
-//! Logs).
+//! What bounds logs: how much of one is kept, and where the kept part begins (docs/logs.md).
 //!
 //! A log that has more than `keep` bytes loses its oldest ones, a step at a time. Its places never
 //! change: the beginning becomes a hole in the file.
