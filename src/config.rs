@@ -76,7 +76,7 @@ impl Default for LogSettings {
     }
 }
 
-/// What the stream family goes by where a call says nothing (bash-stream.md, Settings).
+/// What the stream family goes by where a call says nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamSettings {
     /// How long bash_stream waits.
@@ -217,7 +217,7 @@ pub const JOB_TTL_VARIABLE: &str = "PI_BASH_JOB_TTL_MS";
 pub const JOBS_KEPT_VARIABLE: &str = "PI_BASH_JOBS_KEPT";
 
 impl StreamSettings {
-    /// The settings as their variables say (bash-stream.md, Settings): what is unset or no
+    /// The settings as their variables say: what is unset or no
     /// positive number leaves what is here, what is out of range gives the nearest that is in it.
     pub fn with_variables(self, value: impl Fn(&str) -> Option<String>) -> Self {
         let own = self;

@@ -75,7 +75,7 @@ pub const DEFAULT_MAX_LINES: usize = 2_000;
 /// Bytes at the start of a window that begins anywhere: they only tell whether it begins inside
 /// an escape sequence, most of which are shorter.
 pub const WINDOW_LEAD_BYTES: usize = 64;
-/// How many lines up a cursor-up redraw may reach (unified-exec.md, Clean text).
+/// How many lines up a cursor-up redraw may reach.
 pub const REDRAW_LINES: usize = 50;
 /// Columns that cursor movement alone may open up on a line of clean text.
 pub const MAX_CURSOR_COLUMN: usize = 4_096;

@@ -15,7 +15,7 @@ use super::report::{Goal, Report, Samples};
 
 /// Floods are logged up to here, so that a bench does not fill a disk.
 const FLOOD_LOG_BYTES: &str = "67108864";
-/// Live chunks that one call sends at most (bash-stream.md, Live output).
+/// Live chunks that one call sends at most.
 const CHUNKS_OF_A_CALL: usize = 10_000;
 /// The wait whose lateness is measured: the shortest that write_stdin knows.
 const YIELD: Duration = Duration::from_millis(250);

@@ -58,7 +58,7 @@ pub fn accept(core: &mut Session, bytes: &mut Vec<u8>, eof: bool) -> Result<(), 
     Ok(())
 }
 
-/// Refuses more than a session takes over its life (bash-stream.md).
+/// Refuses more than a session takes over its life.
 fn within_cap(core: &Session, more: u64) -> Result<(), RpcError> {
     let (id, given) = (core.id, core.input.given_bytes);
     let Some(cap) = core.input.cap_bytes.filter(|cap| given + more > *cap) else { return Ok(()) };

@@ -375,7 +375,7 @@ impl<F: Families> Engine<F> {
         cx.keeper.open(id, &host::random_hex());
         cx.leaders.insert(child.pid, id);
         let output = Output::new(output, facts.tty, pipe_bytes);
-        // Without a log the tape has all that pages can be made of (bash-stream.md, Settings).
+        // Without a log the tape has all that pages can be made of.
         let tail_bytes = if cx.config.logs.off { HEAD_TAIL_MAX_BYTES } else { REPLAY_BYTES };
         let leader = (child.pidfd, start);
         let mut core = Session::new(id, facts, leader, output, input, tail_bytes);

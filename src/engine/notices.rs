@@ -208,7 +208,7 @@ impl<F: Families> Cx<F> {
         core.exit_told = true;
         let ended_ns = core.finished_ns.unwrap_or(self.now_ns);
         let (exit_code, signal) = status_fields(core.status());
-        // Killed, evicted or ended with execd: no wake (unified-exec.md, Wakes).
+        // Killed, evicted or ended with execd: no wake.
         let wakes = core.wake.take().filter(|_| core.ending.is_none() && !observed);
         if wakes.is_some() {
             self.note_wake(core);

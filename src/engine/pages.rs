@@ -1,5 +1,5 @@
 //! Parts of output that are read from logs by the keeper, so that a cold disk stalls nobody
-//! (logs.md, Reading), and the pages of get_process_log (bash-stream.md), which are made of these,
+//! (logs.md, Reading), and the pages of get_process_log, which are made of these,
 //! or of what memory has where there is no log. `line` has the requests in line; what memory has,
 //! and what read_output makes of a part, is the families' to say.
 

@@ -1,5 +1,5 @@
 //! The table of sessions: entering it, eviction, leaving it, and what outlives a session
-//! (unified-exec.md, The table, eviction and warnings; architecture.md, Ending a session). When a
+//! (architecture.md, Ending a session). When a
 //! session enters or leaves the table is decided by `judge`.
 
 mod outlived;

@@ -1,5 +1,5 @@
 //! A session after its shell's end while others hold its output: what is waited for before the end
-//! is told, and what comes later still (bash-stream.md, Output after the shell).
+//! is told, and what comes later still.
 
 use super::Session;
 use super::census::Lookout;
@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// Whether an answer may tell its end: it has ended, or its shell has and the output is left to
-    /// others (bash-stream.md, Output after the shell).
+    /// others.
     pub fn is_over(&self, now_ns: u64) -> bool {
         self.life.finished() || self.is_left_to_holders(now_ns)
     }

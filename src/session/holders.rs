@@ -1,5 +1,4 @@
-//! Who holds the output of a session whose shell has ended, and whether work towards it goes on
-//! (bash-stream.md, Output after the shell).
+//! Who holds the output of a session whose shell has ended, and whether work towards it goes on.
 
 use super::census::Census;
 use crate::limits::HOLDER_BUSY_NS;

@@ -130,7 +130,7 @@ pub struct Session {
     pub reap_failures: u32,
     /// Where output is read from.
     pub output: Output,
-    /// Where stderr is read from, when it is apart (bash-stream.md).
+    /// Where stderr is read from, when it is apart.
     pub errors: Option<Output>,
     /// Stderr had something before stdout had: stderr is read first.
     pub errors_first: bool,

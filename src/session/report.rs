@@ -1,5 +1,5 @@
 //! The results of exec_command, write_stdin and kill_session: their fields, and the header and
-//! footer that a model reads (unified-exec.md, The result). A field that does not apply is absent.
+//! footer that a model reads. A field that does not apply is absent.
 
 use serde::Serialize;
 

@@ -42,7 +42,7 @@ pub struct View {
     unfinished: Vec<u8>,
 }
 
-/// The line that stands where retention dropped something (unified-exec.md, Retention and the gap).
+/// The line that stands where retention dropped something.
 fn gap_notice(omitted_bytes: u64, retention_bytes: usize) -> String {
     format!(
         "[... {omitted_bytes} bytes omitted here (output exceeded the {retention_bytes}-byte \

@@ -28,7 +28,7 @@ pub(super) fn identity(found: &Metadata) -> (u64, u64) {
 /// Makes sure that `path` is a directory of ours that nobody else may enter: creates it with
 /// mode 0700 if it is absent (its parent must exist), else checks that it is no symlink, owned
 /// by our effective uid and closed to group and others. Gives its canonical absolute path, or
-/// a reason for people that says what to do (unified-exec.md, Logs).
+/// a reason for people that says what to do.
 pub fn ensure_private_dir(path: &Path) -> Result<PathBuf, String> {
     // Without `/` and `/.` at its end, which would make the kernel follow a last symlink.
     let path: PathBuf = path.components().collect();

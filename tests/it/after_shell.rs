@@ -1,5 +1,5 @@
 //! Output that comes after a shell's end: how long the answer of bash_stream and of bash waits for
-//! it, and where what comes later still is told (bash-stream.md, Output after the shell).
+//! it, and where what comes later still is told.
 
 use crate::common::data;
 use std::process::Command;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// Longer than a holder that sleeps is waited for, and much shorter than one that works.
 const LONGER_MS: u64 = 150;
-/// How long an answer waits for holders that work (bash-stream.md, The stream family).
+/// How long an answer waits for holders that work.
 const WAITED_FOR_AT_MOST: Duration = Duration::from_secs(2);
 /// An answer that waited for nobody, on a machine that is not too busy: tried several times.
 const SOON: Duration = Duration::from_millis(1_000);

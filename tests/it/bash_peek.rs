@@ -1,4 +1,4 @@
-//! tmux peek: what is new in a window since this client's last look (bash.md, tmux).
+//! tmux peek: what is new in a window since this client's last look.
 
 use crate::common::wire::Wire;
 use crate::common::*;

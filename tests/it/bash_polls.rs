@@ -1,5 +1,4 @@
-//! Polls of background windows: their pace, to a model and to people, how they begin and end
-//! (bash.md, tmux).
+//! Polls of background windows: their pace, to a model and to people, how they begin and end.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! bash in the foreground: pi's texts for every way to end, what a command gets, timeouts, being
-//! cancelled, progress, limits (bash.md, The command).
+//! cancelled, progress, limits.
 
 use crate::common::*;
 use crate::window_help::*;

@@ -1,5 +1,5 @@
 //! Background windows: how a command gets there, the word of its end (exactly once), how long it
-//! stays listed, its name, what other families see of it (bash.md).
+//! stays listed, its name, what other families see of it.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! Byte-exactness: whatever a child writes, however much, however late, is in its log unaltered,
-//! and the text and the memory of replies stay bounded (unified-exec.md, Logs).
+//! and the text and the memory of replies stay bounded.
 
 use std::collections::VecDeque;
 

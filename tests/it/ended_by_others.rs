@@ -1,5 +1,4 @@
-//! Sessions that somebody else has ended: whoever asks for one is told how and by whom
-//! (unified-exec.md, Ended by somebody else).
+//! Sessions that somebody else has ended: whoever asks for one is told how and by whom.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! `header: "compact"`: only lines that tell something, each as the full header has it
-//! (unified-exec.md, Header and footer). That a compact header is a part of the full one of the
+//! `header: "compact"`: only lines that tell something, each as the full header has it.
+//! That a compact header is a part of the full one of the
 //! same reply is looked at in each reply of each test (common/rules.rs).
 
 use crate::common::*;

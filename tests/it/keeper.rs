@@ -1,5 +1,5 @@
 //! The log files and who writes them: complete or honest about what is missing, whatever
-//! happens to the disk or to the keeper (unified-exec.md, Logs; architecture.md, The keeper).
+//! happens to the disk or to the keeper (architecture.md, The keeper).
 
 use std::ffi::CString;
 use std::fs::{File, Permissions};

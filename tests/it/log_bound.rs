@@ -1,5 +1,5 @@
 //! Logs that lose their oldest bytes instead of growing: what they take of the disk, what they keep
-//! and where, and what replies say of it (unified-exec.md, Logs), on file systems with holes and
+//! and where, and what replies say of it, on file systems with holes and
 //! on one without.
 
 use std::fs::DirEntry;

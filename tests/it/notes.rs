@@ -1,6 +1,6 @@
 //! What replies tell besides the output: a wait that was clamped, a kill's process and signal,
 //! armed wakes, what to do about a program that waits on our pipe; and a terminal that is sized by
-//! a write (unified-exec.md).
+//! a write.
 
 use crate::common::*;
 use serde_json::{Value, json};

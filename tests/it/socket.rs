@@ -1,4 +1,4 @@
-//! The control socket (bash.md): where it is, who may use it, several clients at once, and
+//! The control socket: where it is, who may use it, several clients at once, and
 //! that none of them disturbs another.
 
 use std::fs::Permissions;

@@ -1,5 +1,5 @@
-//! The books of the logs on execd's side: what was handed over, what the keeper acknowledged
-//! (unified-exec.md, Logs). Moves no bytes itself.
+//! The books of the logs on execd's side: what was handed over, what the keeper acknowledged.
+//! Moves no bytes itself.
 
 use serde::Serialize;
 

@@ -1,5 +1,4 @@
-//! bash_stream: starts a command whose output comes live, stdout and stderr apart
-//! (bash-stream.md).
+//! bash_stream: starts a command whose output comes live, stdout and stderr apart.
 
 use std::collections::BTreeMap;
 

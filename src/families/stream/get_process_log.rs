@@ -1,4 +1,4 @@
-//! get_process_log: any part of a session's output, by pages (bash-stream.md).
+//! get_process_log: any part of a session's output, by pages.
 
 use super::books::find_page;
 use crate::engine::contract::{Answer, Call, session_id};

@@ -1,4 +1,4 @@
-//! write_stdin as the stream family calls it, with sessionId (bash-stream.md): bytes to a
+//! write_stdin as the stream family calls it, with sessionId: bytes to a
 //! session, at once, without waiting for its output.
 
 use serde::Serialize;

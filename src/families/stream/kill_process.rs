@@ -1,5 +1,5 @@
-//! kill_process: ends everything in a session, by SIGKILL unless another signal is named
-//! (bash-stream.md). How the members are found and ended is `session/ending.rs`.
+//! kill_process: ends everything in a session, by SIGKILL unless another signal is named.
+//! How the members are found and ended is `session/ending.rs`.
 
 use serde_json::value::RawValue;
 

@@ -1,4 +1,4 @@
-//! list_processes: what runs, then what has ended, newest first (bash-stream.md).
+//! list_processes: what runs, then what has ended, newest first.
 
 use serde::Serialize;
 

@@ -1,11 +1,11 @@
-//! The live chunks of one call (bash-stream.md, Live output): text cut into bounded pieces at
+//! The live chunks of one call: text cut into bounded pieces at
 //! characters. Sending them is left to `chunks`.
 
 use crate::limits::{LIVE_BACKLOG_BYTES, LIVE_CHUNKS_MAX};
 use crate::pure::text::utf8::{Decoder, floor_boundary};
 use crate::session::output::Source;
 
-/// Text of one live chunk (bash-stream.md, Live output).
+/// Text of one live chunk.
 const LIVE_CHUNK_BYTES: usize = 8 * 1024;
 
 /// What becomes of a piece.

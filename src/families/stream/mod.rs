@@ -1,4 +1,4 @@
-//! bash_stream and its tools (bash-stream.md): sessions whose output comes live, stdout and stderr
+//! bash_stream and its tools: sessions whose output comes live, stdout and stderr
 //! apart, and that are polled. Here are the reports that calls are answered with, and when their
 //! waits are over; `books` has what is remembered of sessions that have ended.
 

@@ -1,4 +1,4 @@
-//! The output of a session of bash_stream (bash-stream.md): stdout and stderr apart and merged,
+//! The output of a session of bash_stream: stdout and stderr apart and merged,
 //! the last of each, and what no stream call has told yet.
 
 use super::live::Chunks;

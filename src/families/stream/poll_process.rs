@@ -1,4 +1,4 @@
-//! poll_process: what a session wrote since the last call, or how it ended (bash-stream.md).
+//! poll_process: what a session wrote since the last call, or how it ended.
 
 use serde_json::value::RawValue;
 

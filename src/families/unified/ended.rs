@@ -1,5 +1,5 @@
 //! What is answered of a session that somebody else has ended than whoever asks: how, by whom, its
-//! last output and its log (unified-exec.md, Ended by somebody else).
+//! last output and its log.
 
 use super::tool_time_utc;
 use crate::engine::contract::Call;

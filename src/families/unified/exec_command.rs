@@ -1,5 +1,4 @@
-//! exec_command: starts a command in a session and waits for it, a bounded while
-//! (unified-exec.md).
+//! exec_command: starts a command in a session and waits for it, a bounded while.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! list_sessions: the sessions in the table, and each exit once (unified-exec.md).
+//! list_sessions: the sessions in the table, and each exit once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! unified-exec (unified-exec.md): sessions that a call starts, feeds, polls and ends. Here are the
+//! unified-exec: sessions that a call starts, feeds, polls and ends. Here are the
 //! reports that its calls are answered with; each method has a file of its own. The table that its
 //! sessions stand in, and who is evicted from it, is the engine's.
 

@@ -1,4 +1,4 @@
-//! resize_session: sets the size of a session's terminal (unified-exec.md).
+//! resize_session: sets the size of a session's terminal.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! set_on_exit: arms or disarms a session's wake (unified-exec.md).
+//! set_on_exit: arms or disarms a session's wake.
 
 use serde_json::{Value, json};
 

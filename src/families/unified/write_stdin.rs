@@ -1,4 +1,4 @@
-//! write_stdin: drives a session with input, or polls it (unified-exec.md).
+//! write_stdin: drives a session with input, or polls it.
 
 use serde_json::value::RawValue;
 
@@ -192,7 +192,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         return job_input::call(engine, call);
     }
     carry_out(engine, call).map_err(|error| {
-        // Whoever gives a stamp is told the time with every answer (unified-exec.md).
+        // Whoever gives a stamp is told the time with every answer.
         let names = ["\"yield_until\"", "\"yieldUntil\""];
         let dated = names.iter().any(|name| call.params.contains(name));
         if dated { error.with("tool_time_utc", tool_time_utc().into()) } else { error }

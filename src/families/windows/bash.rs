@@ -1,5 +1,5 @@
 //! bash: runs a command as pi's built-in bash does, but lets the command go on in a background
-//! window where it takes longer (bash.md). When a call is answered is decided by the module above.
+//! window where it takes longer. When a call is answered is decided by the module above.
 
 use serde_json::value::RawValue;
 

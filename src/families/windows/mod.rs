@@ -1,4 +1,4 @@
-//! bash and tmux (bash.md): commands that go on in background windows. A window is a session; there
+//! bash and tmux: commands that go on in background windows. A window is a session; there
 //! is no tmux underneath. Here are the answers of bash and when its waits are over; `notes` tells
 //! of polls and ends, `books` has what tmux shows.
 

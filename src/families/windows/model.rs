@@ -1,5 +1,5 @@
 //! What models read of the tools of the bash family. The values are those of
-//! tmux-bash.jsonc (bash.md, Settings).
+//! tmux-bash.jsonc.
 
 use crate::engine::contract::Model;
 

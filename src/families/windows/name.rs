@@ -1,5 +1,4 @@
-//! What a background window is called (bash.md, Names), and which part of its command is shown
-//! (bash.md, The command).
+//! What a background window is called, and which part of its command is shown.
 
 use crate::pure::text::visible::is_hidden;
 

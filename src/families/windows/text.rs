@@ -1,4 +1,4 @@
-//! What a model reads of bash and its windows, word by word (bash.md, The texts). The texts of a
+//! What a model reads of bash and its windows, word by word. The texts of a
 //! command that ended are those of pi's built-in bash; tests/it/bash_run.rs compares the two.
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! tmux: looks after the windows of bash (bash.md). There is no program tmux behind the method: a
+//! tmux: looks after the windows of bash. There is no program tmux behind the method: a
 //! window is a session. What the windows show is made in `books`.
 
 use serde_json::value::RawValue;

@@ -1,4 +1,4 @@
-//! A session as bash and tmux see it (bash.md): what is kept of its output, whether somebody waits
+//! A session as bash and tmux see it: what is kept of its output, whether somebody waits
 //! for the session or it runs in the background, and its polls. The texts that models read are made
 //! in `text`.
 

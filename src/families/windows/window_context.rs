@@ -1,4 +1,4 @@
-//! The object `context` of bash and tmux: what the caller's settings are (bash.md). Every field may
+//! The object `context` of bash and tmux: what the caller's settings are. Every field may
 //! be left out; then the default holds. What the settings lead to is decided by `bash` and `tmux`.
 
 use serde_json::value::RawValue;

@@ -1,7 +1,7 @@
 //! The order in which the bytes of two streams came, without a second copy of them.
 //!
-//! A session of the stream family tells stdout and stderr apart and also merged as they arrived
-//! (bash-stream.md, Polling). The last bytes of both are kept once; how they interleave is a list
+//! A session of the stream family tells stdout and stderr apart and also merged as they arrived.
+//! The last bytes of both are kept once; how they interleave is a list
 //! of runs.
 
 use std::collections::VecDeque;

@@ -1,12 +1,12 @@
 //! Byte buffers of bounded size: what came first and last, or only what came last.
 //!
-//! The output of a session that no call has told yet is held in a [`HeadTail`] (unified-exec.md,
-//! Retention and the gap), its tape, the last output kept, in a [`TailRing`]. Both take a flood at
+//! The output of a session that no call has told yet is held in a [`HeadTail`],
+//! its tape, the last output kept, in a [`TailRing`]. Both take a flood at
 //! the speed of memcpy and grow with their content, so that a quiet session owns no heap.
 
 /// A buffer of bounded size that keeps the first and the last bytes pushed since the last
 /// [`take`](HeadTail::take). The first half of the capacity is the head, the other half the
-/// tail; what falls in between is dropped and counted (unified-exec.md, Retention and the gap).
+/// tail; what falls in between is dropped and counted.
 #[derive(Debug)]
 pub struct HeadTail {
     head: Vec<u8>,

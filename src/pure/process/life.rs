@@ -118,8 +118,7 @@ impl Life {
         }
     }
 
-    /// Whether the leader is dead while somebody still holds its output (unified-exec.md, What
-    /// belongs to a session).
+    /// Whether the leader is dead while somebody still holds its output.
     pub fn shell_gone(self) -> bool {
         matches!(self.leader, Leader::Dead(_)) && !self.finished()
     }

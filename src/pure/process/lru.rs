@@ -1,6 +1,4 @@
 //! Which session is evicted when the session table is full.
-//!
-//! Source: unified-exec.md, The table, eviction and warnings.
 
 use std::cmp::Reverse;
 

@@ -1,6 +1,6 @@
 //! How long the unfinished line is that a terminal in canonical mode has been given.
 //!
-//! Source: unified-exec.md, Terminals (`line_too_long_for_terminal`), termios(3), "Canonical and
+//! Source: termios(3), "Canonical and
 //! noncanonical mode": after 4,095 characters of a line, the rest up to its end is discarded.
 //! The order of the checks is that of the kernel's line discipline: signals, then the mapping
 //! of CR and NL, then erase and kill, then the ends of a line.

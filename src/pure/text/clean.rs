@@ -1,5 +1,4 @@
-//! Clean text: what a terminal of endless width would show, line by line (unified-exec.md, Clean
-//! text).
+//! Clean text: what a terminal of endless width would show, line by line.
 //!
 //! Escape sequences and control characters are taken out, with effect where they edit a line
 //! or redraw the lines just above it; a progress bar that rewrote its line 1,000 times is one

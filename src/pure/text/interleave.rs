@@ -1,7 +1,7 @@
 //! A text that two others make up, line by line, without a second copy of their lines.
 //!
 //! A finished session of the stream family is asked again for stdout, stderr and both in order of
-//! arrival (bash-stream.md, Polling), and may keep little (architecture.md, Bounds): what arrived
+//! arrival, and may keep little (architecture.md, Bounds): what arrived
 //! is mostly whole lines of the one stream or the other, so that a bit a line tells the order.
 
 /// How a text is made of the last lines of two others.

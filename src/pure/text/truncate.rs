@@ -1,4 +1,4 @@
-//! Cutting text for a model to its last lines, and saying so (unified-exec.md, Truncation).
+//! Cutting text for a model to its last lines, and saying so.
 //!
 //! Every count is what pi's `truncateTail` gives for the same text: the extension's tests
 //! compare the two, and a table of its answers is in the tests here.
@@ -105,8 +105,8 @@ fn whole_lines_from_end(body: &str, max_lines: usize, max_bytes: usize) -> (usiz
     (start, lines, false)
 }
 
-/// The line for a model that says what was cut and where all of it is (unified-exec.md, The
-/// result); None when nothing was cut. Without a `log_path` the part that names it is left out.
+/// The line for a model that says what was cut and where all of it is;
+/// None when nothing was cut. Without a `log_path` the part that names it is left out.
 pub fn footer(cut: &Truncation, log_path: Option<&str>) -> Option<String> {
     let part = || {
         let [shown, most] = [cut.output_bytes, cut.max_bytes].map(format_size);

@@ -1,4 +1,4 @@
-//! The C-style escapes of write_stdin's `chars` (unified-exec.md, Input).
+//! The C-style escapes of write_stdin's `chars`.
 
 use memchr::memchr;
 

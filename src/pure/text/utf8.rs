@@ -1,7 +1,7 @@
 //! UTF-8 at the edges: invalid bytes, characters cut by a read, cuts at a byte limit.
 //!
 //! What is text follows Unicode 16, 3.9 (and RFC 3629), as the standard library decodes it:
-//! each maximal part of an invalid sequence is one U+FFFD (unified-exec.md, Clean text).
+//! each maximal part of an invalid sequence is one U+FFFD.
 
 /// The longest start of a character that is not yet the character, in bytes.
 const PARTIAL_MAX_BYTES: usize = 3;

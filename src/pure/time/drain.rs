@@ -1,5 +1,4 @@
-//! How long the output that others hold is waited for after a shell's end, before the end is told
-//! (bash-stream.md, Output after the shell).
+//! How long the output that others hold is waited for after a shell's end, before the end is told.
 
 use crate::limits::{
     DRAIN_FIRST_LOOK_MS, DRAIN_GRID_MS, DRAIN_LOOK_MS, DRAIN_MAX_MS, NS_PER_MS,

@@ -1,6 +1,6 @@
 //! Time stamps of RFC 3339 in UTC: read strictly, written with milliseconds.
 //!
-//! Source: RFC 3339, section 5.6, narrowed for `yield_until` (unified-exec.md, Sessions and waits):
+//! Source: RFC 3339, section 5.6, narrowed for `yield_until`:
 //! capital T and Z, 0–3 fraction digits, a real date. The calendar is the proleptic Gregorian one;
 //! leap seconds do not exist, as in POSIX time.
 

@@ -123,7 +123,7 @@ fn ended_early(result: &Value) -> bool {
     result["wait_status"] == "cancelled" || result["wait_status"] == "shutting_down"
 }
 
-/// The header that unified-exec.md prescribes for these fields.
+/// The header that a reply has for these fields.
 pub fn expected_header(result: &Value) -> String {
     let running = result.get("session_id").is_some();
     let mut header = String::from(if running { "[still running]" } else { "[exited]" });
@@ -204,7 +204,7 @@ fn without_lacks(footer: &str) -> String {
     }
 }
 
-/// The footer that unified-exec.md prescribes for these fields.
+/// The footer that a reply has for these fields.
 pub fn expected_footer(result: &Value) -> Option<String> {
     let truncation = result.get("truncation")?;
     let number = |field: &str| truncation[field].as_u64().expect("a number");

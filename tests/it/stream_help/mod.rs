@@ -1,4 +1,4 @@
-//! What the tests of the stream family share (bash-stream.md): jobs, their replies and chunks,
+//! What the tests of the stream family share: jobs, their replies and chunks,
 //! and a clock that a test moves forward. Included beside the harness of `common`.
 #![allow(dead_code)]
 

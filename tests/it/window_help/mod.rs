@@ -1,4 +1,4 @@
-//! What the tests of bash and tmux share (bash.md): commands, windows, their texts.
+//! What the tests of bash and tmux share: commands, windows, their texts.
 //! Included beside the harness of `common`.
 #![allow(dead_code)]
 
