@@ -325,7 +325,7 @@ pub const MCP_STREAM_CHARS: usize = MCP_TEXT_BYTES / 2;
 
 // ---- Ports -----------------------------------------------------------------------------
 
-/// While somebody waits for a port, listeners are looked at as often as this.
+/// While somebody waits for a port, its listeners are looked at no more often than this.
 pub const PORT_LOOK_MS: u64 = 50;
 /// Descriptors of one process that are looked at.
 pub const PORT_FDS_PER_PROCESS: usize = 1_024;

@@ -279,8 +279,11 @@ impl Client {
     }
 
     /// Whether nothing is left to be done for it. What a client sent before it hung up is still
-    /// carried out.
+    /// carried out, but for starts of commands that wait for their turn.
     pub fn is_over(&self) -> bool {
+        if self.reader_gone && self.held {
+            return true;
+        }
         self.input_ended && !self.lines.has_complete_line() && self.is_served()
     }
 

@@ -345,7 +345,6 @@ impl<F: Families> Engine<F> {
         stdio: Stdio,
     ) -> Result<(), String> {
         let id = record.session;
-        self.cx.starts.note(record.start_ticks, id);
         let Stdio { _held, output, errors, pipe_bytes, input, .. } = stdio;
         let stderr = errors.as_ref().map(|errors| (errors.as_raw_fd(), Port::Errors));
         let ports = [(output.as_raw_fd(), Port::Output), (child.pidfd.as_raw_fd(), Port::Leader)];

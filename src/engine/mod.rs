@@ -20,7 +20,7 @@
 //! | `reap` | signals, leaders and orphans |
 //! | `conditions` | what waits are for besides their time and the exit |
 //! | `judge` | waits and exits: what a session's state leads to |
-//! | `ports`, `port_room` | waits for ports and pages of a session |
+//! | `ports` | waits for ports and pages of a session |
 //! | `ledger` | events of sessions: noted once, told once to each client |
 //! | `notices` | what clients are told without asking |
 //! | `closing` | the end of execd |

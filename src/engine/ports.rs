@@ -83,7 +83,8 @@ impl<F: Families> Cx<F> {
 
     fn note_listening_at(&mut self, core: &mut Session, since_ns: u64) -> bool {
         let Some(all) = self.listening_at(core, since_ns) else { return false };
-        core.note_listening(self.now_ns, all);
+        // The table may be older than this moment.
+        core.note_listening(since_ns, all);
         true
     }
 
@@ -138,12 +139,17 @@ pub fn step<F: Families>(core: &mut Session, waits: &mut [Wait], cx: &mut Cx<F>)
     }
     cx.ports.begin_turn(cx.counters.turns);
     let mut look = core.ports.take().unwrap_or_default();
-    let mut is_new = false;
+    // A wait that begins or ends has a look, and tables, of its own time.
+    let mut wants_now = false;
     for wait in waits.iter_mut().filter(|wait| wants_port(wait)) {
         go_on_asking(wait, &mut look, cx);
-        is_new |= of_wait(wait).is_some_and(|one| !one.looked);
+        wants_now |= wait.due_ns.is_some_and(|due_ns| due_ns <= cx.now_ns);
+        wants_now |= of_wait(wait).is_some_and(|one| !one.looked);
     }
-    if is_new || look.next_ns <= cx.now_ns {
+    if wants_now {
+        look.forget_tables();
+    }
+    if wants_now || look.next_ns <= cx.now_ns {
         let began_ns = clock::used_ns();
         if let Some(looked) = look_at_listeners(core, waits, &mut look, cx) {
             let asking = waits.iter_mut().filter_map(of_wait).filter(|one| one.probe.is_some());

@@ -49,8 +49,9 @@ impl<F: Families> Engine<F> {
         self.hang_up_on_the_worst();
         self.launcher.spawns_left = SPAWNS_PER_TURN;
         self.step_list_looks();
-        let (mut waiting, mut next_turn) = (Vec::new(), None);
-        for _ in 0..REQUESTS_PER_TURN {
+        let (mut taken, mut waiting, mut next_turn) = (0, Vec::new(), None);
+        while taken < REQUESTS_PER_TURN {
+            taken += 1;
             if (self.launcher.spawns_left > 0 && self.ask_again()) || self.ask_list_again() {
                 continue;
             }
@@ -58,7 +59,8 @@ impl<F: Families> Engine<F> {
             let may = |one: &Client| one.has_line() && !waiting.contains(&one.id);
             let Some(client) = self.cx.clients.next_in_turn(may) else { break };
             if !self.take_up(client) {
-                // It wants to start a command: the next turn begins with it.
+                // Its request has to wait: the next turn begins with it, if it may go on by then.
+                taken -= 1;
                 waiting.push(client);
                 next_turn.get_or_insert(served);
             }

@@ -8,8 +8,7 @@ use crate::limits::{DOING_AGREE_MS, NS_PER_MS};
 use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
-use crate::sys::io;
-use crate::sys::proc_work;
+use crate::sys::{io, proc_view, proc_work};
 use crate::sys::tree::{self, Orphans};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -315,8 +314,9 @@ impl Session {
             _ if self.life.shell_gone() => Some(State::Held),
             (Some(waiter), _) => Some(State::Waits(waiter.input)),
             (None, Some(last)) if last.found.stopped => Some(State::Stopped),
-            (None, Some(_)) => Some(State::Running),
-            (None, None) => None,
+            // Without /proc a look sees nobody.
+            (None, Some(_)) if proc_view::tells() => Some(State::Running),
+            (None, _) => None,
         };
         let told = waiter.zip(last).filter(|_| matches!(state, Some(State::Waits(_))));
         Seen {

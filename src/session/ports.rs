@@ -163,6 +163,11 @@ impl PortLook {
         &self.tables.insert(tables).1
     }
 
+    /// The next look reads the tables anew.
+    pub fn forget_tables(&mut self) {
+        self.tables = None;
+    }
+
     /// When the next look begins: a look takes a twentieth of the time at most, and so does what
     /// comes late by it. `waited_ns` is how long the youngest wait has lasted, `took_ns` what this
     /// look cost. All sessions look at moments that they may share, so that one table serves them.

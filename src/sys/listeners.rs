@@ -8,8 +8,9 @@ use crate::limits::PORT_FDS_PER_PROCESS;
 use crate::pure::net::Listener;
 use crate::pure::net::table::{Line, line};
 
-/// Reads of listeners in one look, of each family: more than [`LISTENERS_MAX`] need.
-const LISTENERS_READS: usize = 64;
+/// Reads of listeners in one look, of each family: more than [`LISTENERS_MAX`] need, of 150 bytes
+/// each, for a read gives a page of them.
+const LISTENERS_READS: usize = 256;
 
 /// Bytes of listeners read at a time.
 const LISTENERS_READ_BYTES: usize = 32 * 1024;

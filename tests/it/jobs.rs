@@ -167,7 +167,11 @@ fn a_client_that_vanishes_takes_its_requests_out_of_the_line() {
     let asked = half.send("exec_command", json!({"cmd": "echo half"}));
     half.result("ping", json!({}));
     half.no_more();
-    drop(gone);
+    // More than the queue takes: the rest of it lies unread.
+    let mut crowd = Wire::connect(&execd.socket());
+    let line = b"{\"method\":\"exec_command\",\"params\":{\"cmd\":\"touch wrong\"}}\n";
+    crowd.raw(&line.repeat(1_100));
+    drop((gone, crowd));
     eventually("it is forgotten", || {
         execd.result("server_info", json!({}))["clients"]["connected"] == 1
     });
