@@ -199,7 +199,10 @@ pub fn calls(scale: Scale, report: &mut Report) {
     for (name, condition, may) in kinds() {
         let mut execd = Execd::start(&[]);
         let session = execd.open(SLEEPER, false);
-        execd.send("write_stdin", &wait_on(session, &condition));
+        let mut params = wait_on(session, &condition);
+        // A wait that may end as impossible looks at the session's processes.
+        params["on_impossible"] = json!("wait");
+        execd.send("write_stdin", &params);
         let trace = execd.dir.path().join("trace");
         let tracer = Command::new("strace")
             .args(["-o".as_ref(), trace.as_os_str()])

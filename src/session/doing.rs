@@ -8,8 +8,8 @@ use crate::limits::{DOING_AGREE_MS, NS_PER_MS};
 use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
-use crate::sys::{io, proc_view, proc_work};
 use crate::sys::tree::{self, Orphans};
+use crate::sys::{io, proc_view, proc_work};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of the end of the output that are looked at for the last line.

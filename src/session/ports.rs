@@ -38,9 +38,11 @@ const TOLD_FDS_PER_TURN: usize = 8_192;
 /// 13 ms where 262,144 have.
 const PORT_TABLES_MS: u64 = 500;
 
-/// The pause behind a look for ports is at least so many times as long as the look was, and a part
-/// so large of what the wait has lasted.
-const PORT_PAUSE_RATIO: u64 = 20;
+/// The pause behind a look for ports is at least so many times as long as the look was.
+const PORT_COST_RATIO: u64 = 4;
+
+/// The part of the time that a wait has lasted by which its next look may be late.
+const PORT_LATE_PART: u64 = 20;
 
 /// A long wait makes the pause no longer than this.
 const PORT_PAUSE_MAX_MS: u64 = 500;
@@ -168,13 +170,13 @@ impl PortLook {
         self.tables = None;
     }
 
-    /// When the next look begins: a look takes a twentieth of the time at most, and so does what
-    /// comes late by it. `waited_ns` is how long the youngest wait has lasted, `took_ns` what this
+    /// When the next look begins: looks take a fifth of the time at most, and a listener is seen a
+    /// twentieth of the time too late at most. `waited_ns` is how long the youngest wait has lasted, `took_ns` what this
     /// look cost. All sessions look at moments that they may share, so that one table serves them.
     pub fn rest(&mut self, now_ns: u64, waited_ns: u64, took_ns: u64) {
         let shortest_ns = PORT_LOOK_MS * NS_PER_MS;
-        let late_ns = (waited_ns / PORT_PAUSE_RATIO).min(PORT_PAUSE_MAX_MS * NS_PER_MS);
-        let pause_ns = shortest_ns.max(late_ns).max(took_ns * PORT_PAUSE_RATIO);
+        let late_ns = (waited_ns / PORT_LATE_PART).min(PORT_PAUSE_MAX_MS * NS_PER_MS);
+        let pause_ns = shortest_ns.max(late_ns).max(took_ns * PORT_COST_RATIO);
         self.next_ns = (now_ns + pause_ns) / shortest_ns * shortest_ns;
     }
 
@@ -391,7 +393,7 @@ mod tests {
     fn a_look_that_takes_long_or_comes_late_is_followed_by_a_longer_pause() {
         let mut look = PortLook::default();
         let began_ms = 1_000;
-        let cases = [(0, 0, 50), (1_999, 2, 50), (2_000, 0, 100), (60_000, 0, 500), (0, 10, 200)];
+        let cases = [(0, 0, 50), (1_999, 2, 50), (2_000, 0, 100), (60_000, 0, 500), (0, 50, 200)];
         for (waited_ms, took_ms, pause_ms) in cases {
             let [now_ns, waited_ns, took_ns] =
                 [began_ms, waited_ms, took_ms].map(|ms| ms * NS_PER_MS);
