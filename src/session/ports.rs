@@ -171,8 +171,9 @@ impl PortLook {
     }
 
     /// When the next look begins: looks take a fifth of the time at most, and a listener is seen a
-    /// twentieth of the time too late at most. `waited_ns` is how long the youngest wait has lasted, `took_ns` what this
-    /// look cost. All sessions look at moments that they may share, so that one table serves them.
+    /// twentieth of the time too late at most. `waited_ns` is how long the youngest wait has
+    /// lasted, `took_ns` what this look cost. All sessions look at moments that they may share, so
+    /// that one table serves them.
     pub fn rest(&mut self, now_ns: u64, waited_ns: u64, took_ns: u64) {
         let shortest_ns = PORT_LOOK_MS * NS_PER_MS;
         let late_ns = (waited_ns / PORT_LATE_PART).min(PORT_PAUSE_MAX_MS * NS_PER_MS);

@@ -41,7 +41,7 @@ fn said_behind(program: &str, ask: &str, secret: &str) -> String {
     let mut viewer = Wire::connect(&execd.socket());
     viewer.result("attach_session", json!({"session_id": id}));
     let told = execd.write(json!({"session_id": id, "chars": format!("{secret}\\r"),
-        "secret": true, "stream": true, "until": {"tree_exit": true}, "yield_time_ms": 30_000}));
+        "secret": true, "stream": true, "on_impossible": "wait", "yield_time_ms": 30_000}));
     assert_eq!(told["exit_code"], 0, "{told}");
     assert_eq!(told.get("note"), None, "{told}");
     viewer.result("ping", json!({}));
