@@ -9,7 +9,7 @@
 # leaves aarch64 out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-tests=(protocol exec_command write_stdin kill_session bytes read_output mcp)
+tests=(protocol:: exec_command:: write_stdin:: kill_session:: bytes:: read_output:: mcp::)
 
 why=
 if [ ! -x "$1" ]; then
@@ -25,12 +25,12 @@ elif [ -n "$why" ]; then
     exit 1
 fi
 read -ra left_out <<< "$(sed -n 's/^\([a-z0-9_:]*\) .*/--skip \1/p' scripts/dist/arm64-left-out | xargs)"
-built=$(cargo test --locked --no-run "${tests[@]/#/--test=}" 2>&1) || { echo "$built"; exit 1; }
+built=$(cargo test --locked --no-run --test=it 2>&1) || { echo "$built"; exit 1; }
 EXECD_OVER=$(realpath -m "${CARGO_TARGET_DIR:-target}")/debug/execd
 EXECD_ARM64=$(realpath "$1")
 export EXECD_OVER EXECD_ARM64
 failed=0
 while read -r program; do
-    scripts/dist/arm64.sh "$program" --test-threads=2 "${left_out[@]}" || failed=1
+    scripts/dist/arm64.sh "$program" --test-threads=2 "${left_out[@]}" "${tests[@]}" || failed=1
 done < <(sed -n 's/.*Executable .*(\(.*\))$/\1/p' <<< "$built")
 exit "$failed"
