@@ -373,6 +373,7 @@ fn every_method_refuses_unknown_params() {
 /// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
 /// rule: architecture.md, Starting a child: NUL in cmd, env or workdir, `=` in an env name: −32602
 /// rule: unified-exec.md, exec_command, params: Params of a wrong type are refused by name
+/// rule: unified-exec.md, exec_command, params: `cmd` is required and not empty
 #[test]
 fn exec_command_refuses_what_does_not_fit() {
     bad(&[
@@ -437,6 +438,7 @@ fn no_mark_of_execd_can_be_given() {
 }
 
 /// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
+/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` of a pipe session: −32602
 #[test]
 fn the_methods_on_sessions_refuse_what_does_not_fit() {
     bad(&[
