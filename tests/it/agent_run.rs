@@ -410,18 +410,6 @@ fn an_answer_of_health_waits_for_its_reader_without_a_turn() {
     });
 }
 
-/// rule: agent.md, agent_health, agent_capabilities: agent_capabilities
-#[test]
-fn capabilities_are_those_of_the_harness() {
-    let mut execd = Execd::start();
-    let expected = json!({"name": "pi",
-        "capabilities":
-            ["streaming", "tool_control", "local_workspace", "session_resume", "budgets"],
-        "cost_model": {"provider": "pi", "source": "reported"}});
-    assert_eq!(execd.result("agent_capabilities", json!({})), expected);
-    execd.refused("agent_capabilities", json!({"x": 1}), "x");
-}
-
 /// rule: agent.md, The result: policy and args: what was really run, without the key, also where
 ///   nothing was started
 /// rule: agent.md, The result: label, in each event too; started_at

@@ -132,37 +132,6 @@ fn the_counts_hold_for_output_that_memory_no_longer_has() {
     assert!(text(&result).contains("[Showing last 50.0KB of line 2 (line is 878.9KB)."));
 }
 
-/// rule: bash.md, bash and tmux: Wire results of bash: these fields, absent where they do not apply
-#[test]
-fn results_have_their_fields_and_no_others() {
-    let mut execd = Execd::start();
-    let fields = [
-        "status",
-        "window",
-        "name",
-        "exit_code",
-        "output",
-        "log_path",
-        "wall_time_seconds",
-        "text",
-        "is_error",
-    ];
-    let result = bash(&mut execd, "echo hi");
-    assert_fields(&result, &fields);
-    assert_eq!((&result["window"], &result["name"]), (&json!("@1"), &json!("echo")));
-    assert_eq!((&result["exit_code"], &result["output"]), (&json!(0), &json!("hi\n")));
-    let result = bash(&mut execd, "kill -9 $$");
-    assert_absent(&result, &["exit_code"]);
-    assert_eq!(result["signal"], "SIGKILL");
-    let result = bash(&mut execd, "seq 1 3000; exit 7");
-    assert_eq!(result["exit_code"], 7);
-    let cut = json!({"truncated": true, "truncatedBy": "lines", "totalLines": 3000,
-        "totalBytes": 13893, "outputLines": 2000, "outputBytes": 9999, "lastLinePartial": false,
-        "maxLines": 2000, "maxBytes": 51200});
-    assert_eq!(result["truncation"], cut);
-    assert_eq!(result["output"], numbers(1001, 3000).trim_end());
-}
-
 /// rule: bash.md, bash and tmux: No ANSI garbage; the log has every byte
 #[test]
 fn text_is_clean_and_the_log_has_every_byte() {

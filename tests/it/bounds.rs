@@ -180,20 +180,6 @@ fn sessions_that_are_over_but_left_members_behind_hold_no_output() {
     assert_eq!(list["left"].as_array().map(Vec::len), Some(SESSIONS + 10));
 }
 
-/// rule: protocol.md, Errors: Memory stays bounded while a long line is skipped, whatever its size
-#[test]
-fn a_line_far_over_the_limit_is_skipped_in_bounded_memory() {
-    let mut execd = Execd::start();
-    execd.ping();
-    let piece = vec![b'x'; 1 << 20];
-    for _ in 0..200 {
-        execd.send_raw(&piece);
-    }
-    execd.send_raw(b"\n");
-    execd.ping();
-    assert_peak(&execd, 0);
-}
-
 // ---- Kernel memory, and the cost of a start ---------------------------------------------
 
 /// The size of the pipe behind a descriptor of another process.

@@ -192,17 +192,6 @@ fn an_exit_between_two_calls_is_told_by_the_next_one_at_once() {
 
 // ---- Early exit, ids --------------------------------------------------------------------
 
-/// rule: unified-exec.md, Early exit, shell gone, LRU: A process that ends within 150 ms evicts
-///   nobody and is never listed
-#[test]
-fn an_early_exit_never_enters_the_table() {
-    let mut execd = Execd::start();
-    execd.run("true");
-    let list = execd.result("list_sessions", json!({}));
-    assert_eq!((&list["sessions"], &list["active_count"]), (&json!([]), &json!(0)));
-    execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
-}
-
 /// rule: unified-exec.md, exec_command, params: Session ids start at 1, rise, and are never reused
 /// rule: unified-exec.md, exec_command, params: `--first-session-id N` lets ids go on
 #[test]
@@ -245,45 +234,6 @@ fn ids_can_be_reserved_in_a_running_execd() {
 
 // ---- Where and how the child runs -------------------------------------------------------
 
-/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
-///   resolved against it
-#[test]
-fn the_child_runs_in_execds_directory_unless_told() {
-    let mut execd = Execd::start();
-    std::fs::create_dir_all(execd.file("a/b")).expect("directories");
-    for (more, expected) in [
-        (json!({}), execd.workdir()),
-        (json!({"workdir": "a/b"}), execd.file("a/b")),
-        (json!({"workdir": "/"}), "/".into()),
-    ] {
-        let result = execd.run_with("pwd -P", more);
-        assert_eq!(output(&result).trim_end(), expected.to_str().expect("UTF-8"));
-        assert_eq!(result["cwd"], expected.to_str().expect("UTF-8"));
-    }
-}
-
-/// rule: architecture.md, Starting a child: A child has its environment as asked
-/// rule: unified-exec.md, exec_command, params: `env`: a string sets, null unsets
-/// rule: architecture.md, Starting a child: A child knows EXECD_SESSION_ID and EXECD_INSTANCE
-/// rule: architecture.md, Starting a child: TERM=xterm-256color on a PTY only
-#[test]
-fn the_childs_environment_is_as_asked_and_names_its_session_and_its_execd() {
-    let mut execd = Execd::with(&[], &[("KEPT", "kept"), ("GONE", "gone"), ("OTHER", "old")]);
-    let cmd = "echo \"$EXECD_SESSION_ID $EXECD_INSTANCE\"";
-    let (first, second) = (execd.run(cmd), execd.run(cmd));
-    let (id, instance) = output(&first).trim().split_once(' ').expect("two words");
-    assert_eq!((id, output(&second)), ("1", format!("2 {instance}\n").as_str()));
-    let other = Execd::start().run("echo \"$EXECD_INSTANCE\"");
-    assert!(!instance.is_empty() && output(&other).trim() != instance);
-    let env = json!({"GONE": null, "OTHER": "new", "ADDED": "a = b\nc", "EMPTY": ""});
-    let cmd = "echo \"$KEPT|${GONE-unset}|$OTHER|$ADDED|${EMPTY-unset}|\"";
-    let result = execd.run_with(cmd, json!({"env": env}));
-    assert_eq!(result["output"], "kept|unset|new|a = b\nc||\n");
-    let cmd = "printenv TERM || echo none";
-    assert_eq!(execd.run_with(cmd, json!({"tty": true}))["output"], "xterm-256color\n");
-    assert_eq!(execd.run(cmd)["output"], "none\n");
-}
-
 /// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built before
 ///   the clone; the child looks it up on its PATH
 /// rule: unified-exec.md, exec_command, params: `shell`: default bash, run as `SHELL -c CMD`,
@@ -302,44 +252,6 @@ fn the_shell_is_looked_up_on_the_childs_path() {
     let path = execd.workdir().to_str().expect("UTF-8").to_owned();
     let params = json!({"shell": "myshell", "env": {"PATH": path}});
     assert_eq!(execd.run_with("a 'b' c", params)["output"], "mine: -c [a 'b' c] 2\n");
-}
-
-/// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
-/// rule: architecture.md, A session: A child has one pipe for stdout and stderr: their order is
-///   exactly the child's
-/// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
-#[test]
-fn the_child_gets_no_descriptor_but_its_three() {
-    let mut execd = Execd::start();
-    execd.open("cat");
-    let link = execd.run("readlink /proc/self/fd/0");
-    assert!(output(&link).starts_with("pipe:"), "{link}");
-    let result = execd.run_with("cat; readlink /proc/self/fd/0", json!({"stdin": "null"}));
-    assert_eq!(result["output"], "/dev/null\n");
-    for tty in [false, true] {
-        let result = execd.run_with("ls /proc/$$/fd; true", json!({"tty": tty}));
-        let fds: Vec<&str> = output(&result).split_whitespace().collect();
-        // bash keeps a copy of its terminal as 255 when it is interactive, which this is not.
-        assert_eq!(fds, ["0", "1", "2"], "tty {tty}");
-    }
-    let result = execd.run("for ((i = 0; i < 500; i++)); do echo out $i; echo err $i >&2; done");
-    let expected: String = (0..500).map(|i| format!("out {i}\nerr {i}\n")).collect();
-    assert_eq!(output(&result), expected);
-}
-
-/// rule: architecture.md, Starting a child: A child has a session of its own
-/// rule: architecture.md, Starting a child: A child has every signal at its default and an empty
-///   signal mask
-#[test]
-fn the_child_has_a_session_of_its_own_and_no_signal_blocked_or_ignored() {
-    let mut execd = Execd::start();
-    let result = execd.run("echo $$; ps -o sid=,pgid= -p $$; true");
-    let numbers: Vec<&str> = output(&result).split_whitespace().collect();
-    assert_eq!(numbers.len(), 3, "{result}");
-    assert!(numbers.iter().all(|number| *number == numbers[0]), "{result}");
-    let result = execd.run("exec grep -E 'Sig(Blk|Ign)' /proc/self/status");
-    let words: Vec<&str> = output(&result).split_whitespace().collect();
-    assert_eq!(words, ["SigBlk:", "0000000000000000", "SigIgn:", "0000000000000000"]);
 }
 
 /// rule: unified-exec.md, exec_command, params: `name` is a label for lists

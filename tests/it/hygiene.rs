@@ -21,6 +21,7 @@ fn sleeper(execd: &mut Execd, tty: bool, shell: &str) -> i32 {
 }
 
 /// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
+/// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
 #[test]
 fn a_child_has_descriptors_0_to_2_and_no_other() {
     // Descriptors that execd itself inherited without CLOEXEC must not pass through it.
@@ -165,6 +166,8 @@ fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
 
 /// rule: architecture.md, Starting a child: A child has the umask and the working directory as
 ///   asked
+/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
+///   resolved against it
 #[test]
 fn a_child_has_execds_umask_and_the_directory_asked_for() {
     let mut execd = Setup::new(&[])
@@ -196,6 +199,9 @@ fn a_child_has_execds_umask_and_the_directory_asked_for() {
 }
 
 /// rule: architecture.md, Starting a child: A child has its environment as asked
+/// rule: architecture.md, Starting a child: A child knows EXECD_SESSION_ID and EXECD_INSTANCE
+/// rule: architecture.md, Starting a child: TERM=xterm-256color on a PTY only
+/// rule: unified-exec.md, exec_command, params: `env`: a string sets, null unsets
 #[test]
 fn a_child_has_the_environment_asked_for_and_execds_marks() {
     let envs = [("KEPT", "as it is"), ("CHANGED", "old"), ("GONE", "x"), ("TERM", "dumb")];

@@ -305,20 +305,6 @@ fn the_oldest_session_is_evicted_for_one_over_the_cap() {
     eventually(own, || execd.session_processes().iter().all(|p| p.session.as_deref() != Some(&id)));
 }
 
-/// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for
-///   by `write_stdin` as any other
-#[test]
-fn an_evicted_id_says_so_and_names_its_log() {
-    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
-    let first = execd.open("sleep 60");
-    for _ in 0..4 {
-        execd.open("sleep 60");
-    }
-    let told = execd.write(json!({"session_id": 1, "yield_time_ms": 60_000}));
-    assert_eq!((&told["killed_by"], &told["signal"]), (&json!("eviction"), &json!("SIGTERM")));
-    assert_eq!(told["log_path"], first["log_path"]);
-}
-
 /// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8, max −
 ///   1) most recently used
 #[test]
