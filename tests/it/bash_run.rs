@@ -25,9 +25,7 @@ fn every_end_has_the_text_of_pis_bash() {
     // The texts are those that pi 1.5.2 wrote for these commands; LOG stands for the log's path.
     let table: Vec<(&str, Value, &str, String)> = vec![
         ("echo hi", json!({}), "completed", "hi\n".into()),
-        ("printf hi", json!({}), "completed", "hi".into()),
         ("true", json!({}), "completed", "(no output)".into()),
-        ("exit 1", json!({}), "failed", "(no output)\n\nCommand exited with code 1".into()),
         (
             "echo oops >&2; exit 3",
             json!({}),
@@ -36,15 +34,9 @@ fn every_end_has_the_text_of_pis_bash() {
         ),
         (
             "echo before; sleep 30",
-            kill.clone(),
+            kill,
             "timed_out",
             "before\n\n\nCommand timed out after 2 seconds".into(),
-        ),
-        (
-            "sleep 30",
-            json!({"timeout": 1, "timeoutAction": "kill"}),
-            "timed_out",
-            "Command timed out after 1 seconds".into(),
         ),
         (
             "for i in 1 2 3; do echo line $i; sleep 0.05; done",
@@ -54,20 +46,8 @@ fn every_end_has_the_text_of_pis_bash() {
         ),
         ("echo out; echo err >&2; echo out", json!({}), "completed", "out\nerr\nout\n".into()),
         ("kill -9 $$", json!({}), "failed", "(no output)\n\nCommand exited with code 137".into()),
-        (
-            "echo x; kill -TERM $$",
-            json!({}),
-            "failed",
-            "x\n\n\nCommand exited with code 143".into(),
-        ),
         ("cat; echo read nothing", json!({}), "completed", "read nothing\n".into()),
         ("seq 1 2000", json!({}), "completed", numbers(1, 2000)),
-        (
-            "seq 1 3000",
-            json!({}),
-            "completed",
-            format!("{}\n[Showing lines 1001-3000 of 3000. Full output: LOG]", numbers(1001, 3000)),
-        ),
         (
             "seq 1 3000; exit 3",
             json!({}),
@@ -90,16 +70,6 @@ fn every_end_has_the_text_of_pis_bash() {
             format!(
                 "{}\n\n[Showing last 50.0KB of line 1 (line is 68.4KB). Full output: LOG]",
                 "x".repeat(51_200)
-            ),
-        ),
-        (
-            "seq 1 3000; sleep 30",
-            kill,
-            "timed_out",
-            format!(
-                "{}\n[Showing lines 1001-3000 of 3000. Full output: LOG]\n\nCommand timed out after 2 \
-             seconds",
-                numbers(1001, 3000)
             ),
         ),
     ];

@@ -117,23 +117,14 @@ fn the_texts_name_the_callers_tool_and_how_to_attach() {
         "attachCommand": "/opt/execd attach @123 --pid 7"});
     let more = json!({"timeout": 0.2, "context": context});
     let result = bash_with(&mut execd, "sleep 300", more.clone());
-    assert_eq!(
-        text(&result),
-        format!(
-            "Still running after 0.2s in background window @1. Use windows kill to inspect or stop it. \
-         {REPORTED}"
-        )
-    );
-    let none = json!({"tmuxEnabledActions": [], "attachCommand": ""});
-    let result = bash_with(&mut execd, "sleep 300", json!({"timeout": 0.2, "context": none}));
-    assert_eq!(
-        text(&result),
-        format!("Still running after 0.2s in background window @2. {REPORTED}")
-    );
+    let expected = "Still running after 0.2s in background window @1. Use windows kill to inspect \
+                    or stop it. ";
+    assert_eq!(text(&result), format!("{expected}{REPORTED}"));
     let result = bash_with(&mut execd, "sleep 300", merged(more, json!({"background": true})));
-    assert!(text(&result).ends_with("\n\nAttach with: /opt/execd attach @3 --pid 7"), "{result}");
+    assert!(text(&result).ends_with("\n\nAttach with: /opt/execd attach @2 --pid 7"), "{result}");
+    let none = json!({"tmuxEnabledActions": [], "attachCommand": ""});
     let result = bash_with(&mut execd, "sleep 300", json!({"background": true, "context": none}));
-    assert_eq!(text(&result), format!("Started in background window: sleep @4.\n{REPORTED}"));
+    assert_eq!(text(&result), format!("Started in background window: sleep @3.\n{REPORTED}"));
 }
 
 // ---- The end ----------------------------------------------------------------------------
@@ -249,26 +240,23 @@ fn kill_closes_at_once_and_sends_no_completion() {
 #[test]
 fn kill_takes_what_ignores_sigterm_and_the_list_forgets_it_meanwhile() {
     let mut execd = Execd::start();
-    let window = background(&mut execd, "trap '' TERM; echo up; while :; do sleep 1; done");
-    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
-    let kill = json!({"action": "kill", "window": window});
-    let id = execd.start_request("tmux", kill);
-    assert!(listed(&mut execd).is_empty(), "closed at once");
-    execd.no_reply_yet(id);
-    assert_eq!(done(&execd.result_of(id)), "Killed background window: trap @1.");
-    execd.until_no_session_process();
-}
-
-#[test]
-fn a_cancelled_kill_answers_at_once_and_goes_on() {
-    let mut execd = Execd::start();
-    let window = background(&mut execd, "trap '' TERM; echo up; while :; do sleep 1; done");
-    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
-    let id = execd.start_request("tmux", json!({"action": "kill", "window": window}));
-    assert!(execd.cancel(id));
-    let expected = "Ending background window: trap @1, not done yet.";
-    assert_eq!(done(&execd.result_of(id)), expected);
-    execd.until_no_session_process();
+    for (cancelled, expected) in [
+        (false, "Killed background window: trap @1."),
+        (true, "Ending background window: trap @2, not done yet."),
+    ] {
+        let command = "trap '' TERM; echo up; while :; do sleep 1; done";
+        let window = background(&mut execd, command);
+        eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
+        let id = execd.start_request("tmux", json!({"action": "kill", "window": window}));
+        if cancelled {
+            assert!(execd.cancel(id));
+        } else {
+            assert!(listed(&mut execd).is_empty(), "closed at once");
+            execd.no_reply_yet(id);
+        }
+        assert_eq!(done(&execd.result_of(id)), expected);
+        execd.until_no_session_process();
+    }
     assert!(execd.notified("window_exited").is_empty());
 }
 
