@@ -477,20 +477,6 @@ fn line_numbers_are_of_this_calls_text() {
 
 // ---- Retention --------------------------------------------------------------------------
 
-/// rule: unified-exec.md, exec_command, result: `omitted_bytes` only when the retention dropped
-///   bytes since the last call
-#[test]
-fn output_over_the_retention_tells_what_was_omitted() {
-    let mut execd = Execd::start();
-    let result = execd.run("head -c 3145728 /dev/zero | tr '\\0' x");
-    assert_eq!(result["omitted_bytes"], 2 * 1024 * KIB);
-    assert_eq!(result["output_bytes_total"], 3 * 1024 * KIB);
-    assert_eq!(output(&result), "x".repeat(50 * KIB));
-    assert_eq!(log_of(&result).len(), 3 * 1024 * KIB);
-    let header = result["header"].as_str().expect("text");
-    assert!(header.contains("\nomitted_bytes: 2097152\n"), "{header}");
-}
-
 /// rule: unified-exec.md, Truncation, retention, text: At the gap `output` has a line that tells
 ///   how much was omitted
 #[test]
