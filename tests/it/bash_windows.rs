@@ -129,23 +129,6 @@ fn the_texts_name_the_callers_tool_and_how_to_attach() {
 
 // ---- The end ----------------------------------------------------------------------------
 
-/// rule: bash.md, bash and tmux: The end of a background window is told exactly once also for ten
-///   that end together, and for a reader that is slow
-#[test]
-fn ten_that_end_together_are_reported_once_each() {
-    let mut execd = Execd::start();
-    let windows: Vec<String> = (0..10)
-        .map(|n| background(&mut execd, &format!("{}; echo {n}; exit {n}", until_file("go"))))
-        .collect();
-    go(&execd, "go");
-    for (n, window) in windows.iter().enumerate() {
-        let note = ended(&mut execd, window);
-        assert_eq!((&note["exit_code"], &note["tail"]), (&json!(n), &json!(format!("{n}\n"))));
-    }
-    assert_eq!(execd.notified("window_exited").len(), 10);
-    eventually("they are closed", || listed(&mut execd).is_empty());
-}
-
 /// rule: bash.md, bash and tmux: The end of a background window is told exactly once, with the last
 ///   20 lines in a block
 /// rule: bash.md, bash and tmux: Every field of a context changes what it should
@@ -558,22 +541,26 @@ fn waits_of_other_families_on_a_window_end_with_it() {
 /// rule: bash.md, bash and tmux: The end of a background window is told exactly once also for ten
 ///   that end together, and for a reader that is slow
 #[test]
-fn a_reader_that_sleeps_loses_no_completion() {
+fn many_that_end_together_are_reported_once_each() {
     let mut execd = Execd::start();
     // More than the outbox takes before it counts as crowded, in replies that nobody asked to
     // be short.
     let big = json!({"context": {"completedContextLines": 100_000, "maxOutputBytes": 262_144}});
     let windows: Vec<String> = (0..12)
-        .map(|_| {
-            let command = format!("{}; seq 1 40000", until_file("go"));
+        .map(|n| {
+            let command = format!("{}; seq 1 40000; echo {n}; exit {n}", until_file("go"));
             background_with(&mut execd, &command, big.clone())
         })
         .collect();
     go(&execd, "go");
-    for window in &windows {
-        assert_eq!(ended(&mut execd, window)["exit_code"], 0);
+    for (n, window) in windows.iter().enumerate() {
+        let note = ended(&mut execd, window);
+        assert_eq!(note["exit_code"], n);
+        let tail = note["tail"].as_str().expect("a tail");
+        assert!(tail.ends_with(&format!("\n40000\n{n}\n")), "{}", tail.len());
     }
     assert_eq!(execd.notified("window_exited").len(), 12);
+    eventually("they are closed", || listed(&mut execd).is_empty());
 }
 
 // ---- What else ends the foreground ------------------------------------------------------

@@ -332,45 +332,6 @@ fn execd_ends_after_a_silence_that_began_with_its_start() {
     assert!(before.elapsed() >= Duration::from_secs(1));
 }
 
-/// rule: protocol.md, End of input, signals, a lost reader: `--exit-after-silence S` ends execd
-///   when nothing came for S seconds
-#[test]
-fn a_silence_ends_the_sessions_and_answers_what_waits() {
-    let mut execd = Execd::with(&["--exit-after-silence", "1"], &[]);
-    let session = execd.open_making("exec sleep 300", None);
-    execd.send("p", "write_stdin", json!({"session_id": session, "yield_time_ms": 600_000}));
-    let before = Instant::now();
-    assert_eq!(execd.next_reply()["result"]["wait_status"], "shutting_down");
-    let lines = finish(execd, 0);
-    assert!(before.elapsed() < SOON);
-    assert_eq!(exited(&lines, session)["signal"], "SIGTERM");
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: `--exit-after-silence S` ends execd
-///   when nothing came for S seconds
-#[test]
-fn anything_that_comes_begins_the_silence_anew() {
-    let silence = Duration::from_secs(2);
-    // Even a machine that stands still for two seconds is no failure: then nothing was shown.
-    let mut execd = Execd::with(&["--exit-after-silence", "2"], &[]);
-    let start = Instant::now();
-    let mut last = start;
-    let mut longest_gap = Duration::ZERO;
-    while start.elapsed() < silence + Duration::from_millis(700) {
-        std::thread::sleep(Duration::from_millis(50));
-        longest_gap = longest_gap.max(last.elapsed());
-        last = Instant::now();
-        // A blank line is heard as well.
-        if execd.try_send(b"\n").is_err() {
-            break;
-        }
-    }
-    assert!(longest_gap >= silence || execd.try_exit().is_none(), "{longest_gap:?}");
-    execd.rest();
-    assert_eq!(execd.exit_code(), Some(0));
-    assert!(longest_gap >= silence || last.elapsed() >= Duration::from_secs(1));
-}
-
 // ---- Detached, left over, orphans, zombies ----------------------------------------------------
 
 /// Starts a session with a child that left it by setsid; gives the child's pid.
@@ -400,18 +361,6 @@ fn what_detached_itself_is_left_alone() {
         let left: Vec<i32> = execd.session_processes().iter().map(|one| one.pid).collect();
         assert_eq!(left, [detached], "{way}");
     }
-}
-
-/// rule: architecture.md, Ending a session: `--kill-detached` takes along what has left by setsid
-///   and descends from a member
-#[test]
-fn with_kill_detached_it_is_taken_along() {
-    let mut execd = Execd::with(&["--kill-detached"], &[]);
-    let detached = detach(&mut execd);
-    assert!(is_there(detached));
-    execd.close_stdin();
-    finish(execd, 0);
-    assert!(!is_there(detached));
 }
 
 /// rule: architecture.md, Ending a session: Shutdown ends what was left

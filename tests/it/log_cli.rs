@@ -269,26 +269,9 @@ fn a_beginning_that_is_gone_is_told_and_what_is_kept_is_read_as_texts_say() {
     assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
 }
 
+/// A number once meant whatever execd of that number ran, though the one that was meant was gone.
 /// rule: logs.md, Reading by people: Where several execds have had a session 3, `execd log @3` in a
 ///   session of one of them is that one's; elsewhere it says which there are
-#[test]
-fn in_a_session_a_number_means_the_execd_of_that_session() {
-    let (mut execd, id) = alone(&[]);
-    execd.run("echo mine");
-    let first = ["--first-session-id", &id.to_string()];
-    let runtime = execd.runtime_dir();
-    let runtime = runtime.to_str().expect("UTF-8");
-    let mut other = Execd::with(&first, &[("XDG_RUNTIME_DIR", runtime)]);
-    other.run("echo theirs");
-    let asks = format!("{} log @{id}", env!("CARGO_BIN_EXE_execd"));
-    assert_eq!(execd.run(&asks)["output"], "mine\n");
-    assert_eq!(other.run(&asks)["output"], "theirs\n");
-    let elsewhere = said(&execd, &["log", &format!("@{id}")]);
-    assert!(elsewhere.err.starts_with("execd: several execds"), "{}", elsewhere.err);
-    assert!(elsewhere.err.contains(&format!("execd-{}:@{id}", other.pid())), "{}", elsewhere.err);
-}
-
-/// A number once meant whatever execd of that number ran, though the one that was meant was gone.
 /// rule: logs.md, Reading by people: elsewhere it says which there are, each with its execd, its
 ///   command, its age, its log, and what to say
 #[test]
