@@ -312,32 +312,6 @@ fn each_client_is_told_once_and_who_killed_is_told_by_the_answer() {
     assert_eq!(after(&mut late, 0), both);
 }
 
-/// rule: protocol.md, Events: A client that lost its connection asks for what is behind the number
-///   that it knows
-#[test]
-fn a_client_that_vanishes_with_replies_unread_comes_back_and_loses_nothing() {
-    let (mut execd, mut wire) = with_client(&[]);
-    let first = session_of(&execd.open("sleep 0.3"));
-    execd.notification("session_exited", |exit| exit["session_id"] == first);
-    let page = wire.result("events", json!({}));
-    let knows = page["next_after"].as_u64().expect("a number");
-    let second = session_of(&execd.open("sleep 0.3"));
-    execd.notification("session_exited", |exit| exit["session_id"] == second);
-    // It asks, and is gone before it has read the answer; another request of it still waits.
-    wire.send("list_sessions", json!({"peek": true, "events": true}));
-    wire.send("events", json!({"after": 900, "wait_ms": 300_000}));
-    drop(wire);
-    let third = session_of(&execd.open("sleep 0.3"));
-    execd.notification("session_exited", |exit| exit["session_id"] == third);
-    let mut again = Wire::connect(&execd.file("here.sock"));
-    assert_eq!(carried(&mut again), [""; 0], "what was before its connection is not carried");
-    let missed = [format!("2 {second} exited -"), format!("3 {third} exited -")];
-    assert_eq!(after(&mut again, knows), missed);
-    eventually("its waiting request is forgotten", || {
-        execd.result("server_info", json!({}))["pending_requests"] == 0
-    });
-}
-
 // ---- What is an event -------------------------------------------------------------------
 
 /// rule: protocol.md, Events: An eviction is an event, told by the warning of the call that it made
