@@ -172,30 +172,21 @@ fn what_cannot_start_is_a_result_that_says_why() {
 // ---- What a command gets ----------------------------------------------------------------
 
 /// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
+/// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
+///   clean text
 #[test]
-fn stdin_is_dev_null_and_both_streams_are_one_pipe() {
+fn stdin_is_dev_null_both_streams_are_one_pipe_and_a_terminal_is_given_where_it_is_asked_for() {
     let mut execd = Execd::start();
     let result = bash(&mut execd, "readlink /proc/$$/fd/0; readlink /proc/$$/fd/1 /proc/$$/fd/2");
     let lines: Vec<&str> = text(&result).lines().collect();
     assert_eq!(lines[0], "/dev/null");
     assert!(lines[1].starts_with("pipe:[") && lines[1] == lines[2], "{lines:?}");
-    let result = bash(&mut execd, "tty; [ -t 1 ] || echo no terminal");
-    assert_eq!(text(&result), "not a tty\nno terminal\n");
-}
-
-/// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
-///   clean text
-/// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
-#[test]
-fn a_terminal_is_given_where_it_is_asked_for() {
-    let mut execd = Execd::start();
     let result = within(&mut execd, "tty && stty size && echo $TERM", json!({"tty": true}));
     let lines: Vec<&str> = text(&result).lines().collect();
     assert!(lines[0].starts_with("/dev/pts/"), "{lines:?}");
     assert_eq!(lines[1..], ["30 120", "xterm-256color"]);
     for (given, context, has) in [
         (json!({}), json!({}), "no"),
-        (json!({"tty": true}), json!({}), "yes"),
         (json!({"tty": true}), json!({"tty": false}), "yes"),
         (json!({"tty": false}), json!({"tty": true}), "no"),
     ] {
@@ -509,14 +500,6 @@ fn output_in_memory_is_bounded() {
     assert!(peak <= limit, "{peak} KiB at the most, {limit} KiB allowed");
 }
 
-#[test]
-fn a_request_without_an_id_runs_in_the_background() {
-    let mut execd = Execd::start();
-    let params = json!({"command": "echo hi; exit 3"});
-    execd.send_raw(format!("{}\n", json!({"method": "bash", "params": params})).as_bytes());
-    assert_eq!(ended(&mut execd, "@1")["exit_code"], 3);
-}
-
 // ---- Passwords --------------------------------------------------------------------------
 
 /// Asks for a password twice, and prints what it has got.
@@ -597,4 +580,8 @@ fn a_command_that_asks_for_nothing_can_be_left_in_the_background_too() {
     let said = text(&result);
     assert!(said.starts_with("wait: cancelled\nbegun\n"), "{said}");
     assert!(said.contains("\nStill running in background window @1. Use "), "{said}");
+    // A request without an id runs there from its start.
+    let params = json!({"command": "echo hi; exit 3"});
+    execd.send_line(&json!({"method": "bash", "params": params}).to_string());
+    assert_eq!(ended(&mut execd, "@2")["exit_code"], 3);
 }
