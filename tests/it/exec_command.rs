@@ -234,6 +234,23 @@ fn ids_can_be_reserved_in_a_running_execd() {
 
 // ---- Where and how the child runs -------------------------------------------------------
 
+/// More of it is shown by tests/it/hygiene.rs, from outside; this is what a binary for another
+/// processor is held to.
+#[test]
+fn the_child_has_the_descriptors_the_environment_and_the_directory_asked_for() {
+    let mut execd = Execd::with(&[], &[("KEPT", "kept"), ("GONE", "gone")]);
+    let cmd = "ls /proc/$$/fd; ps -o sid= -p $$ | grep -qw $$; \
+               echo \"$? $KEPT ${GONE-unset} $ADDED $EXECD_SESSION_ID\"; pwd -P";
+    for (id, tty) in [(1, false), (2, true)] {
+        let env = json!({"GONE": null, "ADDED": "added"});
+        let result = execd.run_with(cmd, json!({"tty": tty, "env": env, "workdir": "/"}));
+        let words: Vec<&str> = output(&result).split_whitespace().collect();
+        assert_eq!(words[..3], ["0", "1", "2"], "{result}");
+        let id = id.to_string();
+        assert_eq!(words[3..], ["0", "kept", "unset", "added", &id, "/"], "{result}");
+    }
+}
+
 /// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built before
 ///   the clone; the child looks it up on its PATH
 /// rule: unified-exec.md, exec_command, params: `shell`: default bash, run as `SHELL -c CMD`,
