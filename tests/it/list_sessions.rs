@@ -125,8 +125,6 @@ fn an_exited_session_is_reported_once_then_removed() {
     execd.failed("write_stdin", json!({"session_id": sessions[1]}), "unknown_session");
 }
 
-// ---- The text ---------------------------------------------------------------------------
-
 // ---- Processes beside the leader --------------------------------------------------------
 
 /// rule: architecture.md, Ending a session: list_sessions shows detached programs as `detached:
