@@ -150,33 +150,21 @@ print(a.recv(99).decode(), end=\"\")' &"
     }
 }
 
+/// Who is there for a holder and waits, as the workers of a server do, holds up no answer.
 /// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
 ///   answered 50 ms later with backgroundPids
 #[test]
 fn who_sleeps_or_holds_no_output_is_not_waited_for() {
     let mut execd = Execd::start();
-    let work = working_until("never");
     for command in [
         "sleep 300 & echo up".to_owned(),
-        format!("(({work}) >/dev/null 2>&1; echo end) & echo up"),
+        "(sleep 300 | cat | cat; :) & (read -ru3 x; :) 3< <(sleep 300) & echo up".to_owned(),
+        format!("(({}) >/dev/null 2>&1; echo end) & echo up", working_until("never")),
     ] {
         for method in ["bash_stream", "bash"] {
             let took = quickest(&mut execd, method, &json!({"command": command}));
             assert!(took < SOON, "{method} {command}: {took:?}");
         }
-    }
-}
-
-/// Who is there for a holder and waits, as the workers of a server do, holds up no answer.
-/// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder works
-///   the answer waits, 2 s at most; bash too
-#[test]
-fn the_children_of_a_holder_that_sleep_are_not_waited_for() {
-    let mut execd = Execd::start();
-    let command = "(sleep 300 | cat | cat; :) & (read -ru3 x; :) 3< <(sleep 300) & echo up";
-    for method in ["bash_stream", "bash"] {
-        let took = quickest(&mut execd, method, &json!({"command": command}));
-        assert!(took < SOON, "{method}: {took:?}");
     }
 }
 

@@ -98,8 +98,10 @@ impl Drop for Hidden {
 
 /// rule: agent.md, agent_execute, params: first_event_timeout_ms: until an assistant message_start
 ///   or message_update
+/// rule: agent.md, agent_execute, params: idle_timeout_ms: no event for so long after the first
+/// rule: agent.md, agent_execute, params: timeout_ms: the hard one
 #[test]
-fn a_model_that_never_begins_is_ended_at_the_first_event_timeout() {
+fn a_run_is_ended_at_each_of_its_timeouts_with_what_came_so_far() {
     let mut execd = Execd::start();
     let before = [session(), agent_start(), turn_start()];
     let more = json!({"first_event_timeout_ms": 300});
@@ -107,17 +109,15 @@ fn a_model_that_never_begins_is_ended_at_the_first_event_timeout() {
     assert_ended(&result, "timeout", "first_event_timeout_ms");
     assert_eq!((&result["num_turns"], &result["session_id"]), (&json!(1), &json!("session-1")));
     assert_absent(&result, &["first_event_ms"]);
-}
-
-/// rule: agent.md, agent_execute, params: idle_timeout_ms: no event for so long after the first
-#[test]
-fn a_model_that_falls_silent_is_ended_at_the_idle_timeout_with_the_text_so_far() {
-    let mut execd = Execd::start();
-    let more = json!({"idle_timeout_ms": 300});
-    let result = end_of(&mut execd, &begun(), STAY, more);
+    let result = end_of(&mut execd, &begun(), STAY, json!({"idle_timeout_ms": 300}));
     assert_ended(&result, "timeout", "idle_timeout_ms");
     assert_eq!(result["output"], "Half");
     assert!(result["first_text_ms"].is_u64(), "{result}");
+    let tool = [&begun()[..], &[tool_start("t", "bash", json!({}))]].concat();
+    let result = end_of(&mut execd, &tool, STAY, json!({"timeout_ms": 400}));
+    assert_ended(&result, "timeout", "timeout_ms");
+    assert_eq!(result["tool_calls"], json!({"bash": 1}));
+    assert!(result["duration_ms"].as_u64().is_some_and(|ms| ms >= 400), "{result}");
 }
 
 /// rule: agent.md, agent_execute, params: The clock of idle_timeout_ms stands still while a tool
@@ -137,17 +137,6 @@ fn a_tool_may_be_silent_for_longer_than_the_idle_timeout() {
     assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
 }
 
-/// rule: agent.md, agent_execute, params: timeout_ms: the hard one
-#[test]
-fn a_run_that_takes_too_long_is_ended_at_its_timeout() {
-    let mut execd = Execd::start();
-    let tool = [&begun()[..], &[tool_start("t", "bash", json!({}))]].concat();
-    let result = end_of(&mut execd, &tool, STAY, json!({"timeout_ms": 400}));
-    assert_ended(&result, "timeout", "timeout_ms");
-    assert_eq!(result["tool_calls"], json!({"bash": 1}));
-    assert!(result["duration_ms"].as_u64().is_some_and(|ms| ms >= 400), "{result}");
-}
-
 // ---- Budgets ----------------------------------------------------------------------------
 
 /// Two answers, after each of which pi would go on.
@@ -157,21 +146,15 @@ fn two_answers() -> Vec<Value> {
 }
 
 /// rule: agent.md, Ends: Over max_cost_usd: checked at each message_end, ended, totals so far
-/// rule: agent.md, Ends: The process tree is ended, detached children included: TERM, then KILL
+/// rule: agent.md, Ends: Over max_tokens: input, cache writes and output count
+/// rule: agent.md, Ends: Exactly the limit is not over it
 #[test]
-fn a_run_over_its_cost_is_ended_and_tells_what_it_cost() {
+fn a_run_over_its_budget_is_ended_and_tells_what_it_cost() {
     let mut execd = Execd::start();
     // 0.25 is not over 0.25; 0.5 is.
     let result = end_of(&mut execd, &two_answers(), STAY, json!({"max_cost_usd": 0.25}));
     assert_ended(&result, "cost_exhausted", "0.25");
     assert_eq!((&result["cost_usd"], &result["num_turns"]), (&json!(0.5), &json!(2)));
-}
-
-/// rule: agent.md, Ends: Over max_tokens: input, cache writes and output count
-/// rule: agent.md, Ends: Exactly the limit is not over it
-#[test]
-fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
-    let mut execd = Execd::start();
     let result = end_of(&mut execd, &two_answers(), STAY, json!({"max_tokens": 219}));
     assert_ended(&result, "token_exhausted", "219");
     assert_eq!(result["total_tokens"], 220);
@@ -180,13 +163,9 @@ fn a_run_over_its_tokens_is_ended_and_tells_how_many() {
     let result = end_of(&mut execd, &lines, "", json!({"max_tokens": 219}));
     assert_ended(&result, "token_exhausted", "219");
     let enough = json!({"max_tokens": 220, "max_cost_usd": 0.5});
-    let result = end_of(&mut execd, &[two_answers(), vec![agent_end()]].concat(), "", enough);
+    let result = end_of(&mut execd, &lines, "", enough);
     assert_eq!(result["success"], true, "{result}");
-}
-
-#[test]
-fn a_last_line_without_its_end_counts_for_the_budget() {
-    let mut execd = Execd::start();
+    // A last line without its end counts.
     let text = ndjson(&answer("Done.")[..6]);
     std::fs::write(execd.file("cut"), text.trim_end()).expect("a stream");
     let result = run(&mut execd, "cat cut", json!({"max_cost_usd": 0.1}));
@@ -200,34 +179,28 @@ fn a_last_line_without_its_end_counts_for_the_budget() {
 ///   cancel as their documents say
 /// rule: agent.md, Ends: The process tree is ended, detached children included: TERM, then KILL
 /// rule: agent.md, Ends: cancel ends the run and its process tree
-#[test]
-fn cancel_ends_the_run_and_all_of_its_processes() {
-    let mut execd = Execd::start();
-    let id = start(&mut execd, &begun(), STAY, json!({}));
-    execd.notification("agent_event", |event| event["event"] == "text");
-    assert!(execd.cancel(id));
-    let result = execd.result_of(id);
-    assert_ended(&result, "cancelled", "cancel");
-    assert_eq!(result["output"], "Half");
-    assert!(execd.session_processes().is_empty());
-}
-
 /// rule: agent.md, Ends: A run is a session: listed, killable, logged
 #[test]
-fn a_run_is_a_session_that_can_be_listed_and_killed() {
-    let mut execd = Execd::start();
-    let id = start(&mut execd, &begun(), STAY, json!({}));
-    execd.notification("agent_event", |event| event["event"] == "text");
-    let started = execd.notification("session_started", |_| true);
-    let session = started["session_id"].as_u64().expect("an id");
-    let row = execd.listed(session).expect("it is listed");
-    let command = row["command"].as_str().expect("a command");
-    assert!(command.ends_with("--no-session -p 'Do it'"), "{command}");
-    let killed = execd.kill(session);
-    assert!(killed.is_object());
-    let result = execd.result_of(id);
-    assert_ended(&result, "cancelled", "");
-    assert!(execd.session_processes().is_empty());
+fn a_cancel_and_a_kill_end_the_run_and_all_of_its_processes() {
+    for by_cancel in [true, false] {
+        let mut execd = Execd::start();
+        let id = start(&mut execd, &begun(), STAY, json!({}));
+        execd.notification("agent_event", |event| event["event"] == "text");
+        let started = execd.notification("session_started", |_| true);
+        let session = started["session_id"].as_u64().expect("an id");
+        let row = execd.listed(session).expect("it is listed");
+        let command = row["command"].as_str().expect("a command");
+        assert!(command.ends_with("--no-session -p 'Do it'"), "{command}");
+        if by_cancel {
+            assert!(execd.cancel(id));
+        } else {
+            assert!(execd.kill(session).is_object());
+        }
+        let result = execd.result_of(id);
+        assert_ended(&result, "cancelled", if by_cancel { "cancel" } else { "" });
+        assert_eq!(result["output"], "Half");
+        assert!(execd.session_processes().is_empty());
+    }
 }
 
 /// A pi that dies at once was gone before anybody noted that its end was asked for: then its run

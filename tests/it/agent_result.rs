@@ -57,22 +57,6 @@ fn a_run_goes_on_behind_its_answer_and_its_result_is_fetched() {
     assert_eq!(execd.result("events", json!({"untold": true}))["events"], json!([]));
 }
 
-/// rule: agent.md, Runs that go on: The end that nobody waited for is an event, and its result is
-///   remembered
-#[test]
-fn the_end_of_a_run_that_nobody_waits_for_is_told_and_its_result_kept() {
-    let mut execd = Execd::start();
-    let pi = pi_in_two_parts(&execd);
-    let run = leave(&mut execd, &pi, json!({}));
-    std::fs::write(execd.file("go"), "").expect("a file");
-    let told = execd.result("events", json!({"wait_ms": 30_000}));
-    let event = &told["events"][0];
-    assert_eq!((&event["session_id"], &event["what"]), (&json!(run), &json!("exited")), "{told}");
-    let result = execd.result("agent_result", json!({"run_id": run}));
-    assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("Half")));
-    assert!(execd.session_processes().is_empty());
-}
-
 /// rule: agent.md, Runs that go on: `cancel` of agent_result ends the run; a cancelled agent_result
 ///   does not
 #[test]
@@ -92,19 +76,29 @@ fn a_run_that_goes_on_is_ended_by_the_one_that_says_so() {
 
 /// rule: agent.md, Runs that go on: Events go to the oldest request that waits, where it asks for
 ///   them
+/// rule: agent.md, Runs that go on: The end that nobody waited for is an event, and its result is
+///   remembered
 #[test]
-fn events_go_to_the_request_that_waits() {
+fn events_go_to_the_request_that_waits_and_an_end_without_one_is_told_and_kept() {
     let mut execd = Execd::start();
     let pi = pi_in_two_parts(&execd);
-    let run = leave(&mut execd, &pi, json!({}));
-    let quiet = execd.result("agent_result", json!({"run_id": run, "wait_ms": 0}));
+    let (waited, left) = (leave(&mut execd, &pi, json!({})), leave(&mut execd, &pi, json!({})));
+    let quiet = execd.result("agent_result", json!({"run_id": waited, "wait_ms": 0}));
     assert_eq!(quiet["running"], true);
-    let id = execd.start_request("agent_result", json!({"run_id": run, "stream": true}));
+    let id = execd.start_request("agent_result", json!({"run_id": waited, "stream": true}));
     execd.no_reply_yet(id);
     std::fs::write(execd.file("go"), "").expect("a file");
     assert_eq!(execd.result_of(id)["output"], "Half");
     let events = events_of(&mut execd, id);
     assert_eq!(events.last().expect("one")["event"], "turn_end", "{events:?}");
+    eventually("the end of the other one is an event", || {
+        let told = execd.result("events", json!({}))["events"].clone();
+        let its = |event: &&Value| event["session_id"] == left && event["what"] == "exited";
+        told.as_array().expect("events").iter().any(|event| its(&event))
+    });
+    let result = execd.result("agent_result", json!({"run_id": left}));
+    assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("Half")));
+    assert!(execd.session_processes().is_empty());
 }
 
 /// rule: agent.md, Runs that go on: Who is told the result is told it once it is there, whoever

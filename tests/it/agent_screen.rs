@@ -74,16 +74,13 @@ fn refused() -> Vec<Value> {
 
 /// rule: agent.md, execd agent: A terminal shows tool calls, failures, retries and why a run failed
 ///   in lines that fit it
+/// rule: agent.md, execd agent: Lines are cut or broken at the terminal's width
 #[test]
-fn a_run_that_is_refused_reads_well_at_80_columns() {
+fn a_run_that_is_refused_reads_well_at_80_and_at_40_columns() {
     if !can_draw() {
         return;
     }
-    let place = Place::new(&refused(), "");
-    let tmux = terminal(&place, 80);
-    tmux.line("run 'Fix the tests'; echo status $?");
-    let screen = tmux.until("status 1\n$");
-    let expected = "\
+    let wide = "\
 Let me run the tests of the whole project first, to see what is broken in it.
 bash {\"command\":\"cd /work/projects/a-rather-long-name && make --keep-going test…
 ✗ bash failed: make: *** No rule to make target 'test'.  Stop.
@@ -94,20 +91,7 @@ execd: content_filter (refusal): 2 turns, 1 tool call, 310 tokens (300 in, 10
   out), $0.7500, T s
 status 1
 $";
-    assert_eq!(neutral(&screen), expected, "{screen}");
-}
-
-/// rule: agent.md, execd agent: Lines are cut or broken at the terminal's width
-#[test]
-fn the_same_run_fits_40_columns() {
-    if !can_draw() {
-        return;
-    }
-    let place = Place::new(&refused(), "");
-    let tmux = terminal(&place, 40);
-    tmux.line("run 'Fix the tests'; echo status $?");
-    let screen = tmux.until("status 1\n$");
-    let expected = "\
+    let narrow = "\
 Let me run the tests of the whole projec
 t first, to see what is broken in it.
 bash {\"command\":\"cd /work/projects/a-ra…
@@ -121,7 +105,13 @@ execd: content_filter (refusal): 2
   in, 10 out), $0.7500, T s
 status 1
 $";
-    assert_eq!(neutral(&screen), expected, "{screen}");
+    for (cols, expected) in [(80, wide), (40, narrow)] {
+        let place = Place::new(&refused(), "");
+        let tmux = terminal(&place, cols);
+        tmux.line("run 'Fix the tests'; echo status $?");
+        let screen = tmux.until("status 1\n$");
+        assert_eq!(neutral(&screen), expected, "{screen}");
+    }
 }
 
 /// rule: agent.md, execd agent: While it waits a terminal shows for how long, in a line that is

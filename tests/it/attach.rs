@@ -104,8 +104,8 @@ fn the_last_64_kib_come_from_a_line_start_and_then_all_that_comes() {
     assert_eq!(client.notes("attach_output").len(), rest, "nothing after its end");
 }
 
-/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
-///   sends the last 64 KiB from a line start, then what comes
+/// rule: attach.md, attach_session, attach_input, detach_session: Attached clients are told the
+///   session's end, after its output
 #[test]
 fn the_answer_comes_before_the_output_and_the_output_before_the_end() {
     let mut execd = Execd::start();
@@ -121,26 +121,7 @@ fn the_answer_comes_before_the_output_and_the_output_before_the_end() {
     assert_eq!(kinds[0], "reply");
     assert_eq!(kinds.last().map(String::as_str), Some("\"attach_ended\""));
     assert_eq!(shown(&client.notes("attach_output")).1, b"out\nmore\n");
-}
-
-/// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
-///   sends the last 64 KiB from a line start, then what comes
-#[test]
-fn an_output_without_lines_is_replayed_all_the_same() {
-    let mut execd = Execd::start();
-    let opened = execd.open("head -c 200000 /dev/zero | tr '\\0' x; exec sleep 1000");
-    eventually("all is written", || log_of(&opened).len() == 200_000);
-    let (mut client, _) = attached(&execd, session_of(&opened));
-    client.note("attach_output", |_| true);
-    let (begin, replay, _) = shown(&client.notes("attach_output"));
-    assert_eq!((begin, replay.len()), (200_000 - REPLAY as u64, REPLAY));
-}
-
-/// rule: attach.md, attach_session, attach_input, detach_session: Attached clients are told the
-///   session's end, after its output
-#[test]
-fn a_session_that_has_ended_is_shown_with_its_end() {
-    let mut execd = Execd::start();
+    // One that has ended is shown with its end.
     let session = session_of(&execd.open("sleep 0.4; echo late; exit 9"));
     execd.until_listed_exited(session);
     let (mut client, answer) = attached(&execd, session);
@@ -155,8 +136,14 @@ fn a_session_that_has_ended_is_shown_with_its_end() {
 /// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
 ///   sends the last 64 KiB from a line start, then what comes
 #[test]
-fn both_streams_of_a_job_are_shown() {
+fn an_output_without_lines_and_both_streams_of_a_job_are_replayed_all_the_same() {
     let mut execd = Execd::start();
+    let opened = execd.open("head -c 200000 /dev/zero | tr '\\0' x; exec sleep 1000");
+    eventually("all is written", || log_of(&opened).len() == 200_000);
+    let (mut client, _) = attached(&execd, session_of(&opened));
+    client.note("attach_output", |_| true);
+    let (begin, replay, _) = shown(&client.notes("attach_output"));
+    assert_eq!((begin, replay.len()), (200_000 - REPLAY as u64, REPLAY));
     let params = json!({"command": "echo out; echo err >&2; sleep 1000", "yieldMs": 1000});
     let job = execd.result("bash_stream", params);
     let session = job["sessionId"].as_u64().expect("it runs");

@@ -252,31 +252,34 @@ fn attached_to_a_full_screen_program(execd: &mut Execd) -> (Tmux, (String, Strin
 }
 
 /// rule: attach.md, execd attach: The terminal is restored after the session's end
-#[test]
-fn the_terminal_is_as_before_after_the_sessions_end() {
-    if !can_draw() {
-        return;
-    }
-    let mut execd = Execd::start();
-    let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
-    execd.kill(session);
-    tmux.until(&format!("[session {session} has ended: SIGTERM]"));
-    tmux.until("status 143");
-    is_as_before(&tmux, &as_before);
-}
-
 /// rule: attach.md, execd attach: The terminal is restored after execd was killed with -9
+/// rule: attach.md, execd attach: The terminal is restored after detach
 #[test]
-fn the_terminal_is_as_before_after_execd_was_killed() {
+fn the_terminal_is_as_before_after_each_end_of_a_full_screen_program() {
     if !can_draw() {
         return;
     }
-    let mut execd = Execd::start();
-    let (tmux, as_before, _) = attached_to_a_full_screen_program(&mut execd);
-    send_signal(execd.pid(), libc::SIGKILL);
-    tmux.until("execd is gone");
-    tmux.until("status 1");
-    is_as_before(&tmux, &as_before);
+    for end in ["session", "execd", "detach"] {
+        let mut execd = Execd::start();
+        let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
+        let (said, status) = match end {
+            "session" => {
+                execd.kill(session);
+                (format!("[session {session} has ended: SIGTERM]"), 143)
+            }
+            "execd" => {
+                send_signal(execd.pid(), libc::SIGKILL);
+                ("execd is gone".to_owned(), 1)
+            }
+            _ => {
+                tmux.detach();
+                (format!("[detached from session {session}]"), 0)
+            }
+        };
+        tmux.until(&said);
+        tmux.until(&format!("status {status}"));
+        is_as_before(&tmux, &as_before);
+    }
 }
 
 /// rule: attach.md, execd attach: The terminal is restored after attach itself got SIGTERM, SIGHUP,
@@ -300,21 +303,6 @@ fn the_terminal_is_as_before_after_attach_was_told_to_end() {
         is_as_before(&tmux, &as_before);
         assert!(runs(&mut execd, session), "the session goes on");
     }
-}
-
-/// rule: attach.md, execd attach: The terminal is restored after detach
-#[test]
-fn the_terminal_is_as_before_after_detaching_from_a_full_screen_program() {
-    if !can_draw() {
-        return;
-    }
-    let mut execd = Execd::start();
-    let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
-    tmux.detach();
-    tmux.until(&format!("[detached from session {session}]"));
-    is_as_before(&tmux, &as_before);
-    // What was set before the last 64 KiB is set again for who attaches later.
-    execd.write(json!({"session_id": session, "chars": "\u{4}"}));
 }
 
 #[test]

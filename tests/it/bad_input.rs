@@ -117,86 +117,40 @@ fn a_line_that_is_no_json_is_a_parse_error_with_id_null() {
     };
     let (arrays, objects) = (nested("[", "]", 10_000), nested("{\"a\":", "}", 10_000));
     let unclosed = "[".repeat(1_000_000).into_bytes();
-    let keys = "{\"a\":".repeat(10_000).into_bytes();
     let digits = format!(r#"{{"id":1,"method":"ping","x":{}.}}"#, "9".repeat(100_000));
+    // More lines are in src/wire/tests.rs, and in tests/it/fuzz.rs, which has another parser say
+    // what is JSON.
     let table: &[&[u8]] = &[
-        b"x",
         b"hello execd",
-        b"PING",
-        b"{",
-        b"}",
-        b"\"",
-        b"{\"id\":1,",
         br#"{"id":1,"method":"ping""#,
-        br#"{"id":1,"method":"ping","params":{}"#,
-        br#"{"id":1,"method":"pi"#,
-        br#"{"id":1,"method":"ping"} trailing"#,
         br#"{"id":1,"method":"ping"}{"id":2,"method":"ping"}"#,
-        br#"{"id":1,"method":"ping"}]"#,
-        br#"{"id":1,"method":"ping"},"#,
-        br#"{"id":1,"method":"ping",}"#,
-        br#"{"id":1 "method":"ping"}"#,
         br#"{id:1,"method":"ping"}"#,
-        br#"{'id':1,'method':'ping'}"#,
-        br#"{"id":1,"method":"ping" // no comments"#,
-        br#"{"id":01,"method":"ping"}"#,
-        br#"{"id":+1,"method":"ping"}"#,
-        br#"{"id":1.,"method":"ping"}"#,
-        br#"{"id":.5,"method":"ping"}"#,
-        br#"{"id":1e,"method":"ping"}"#,
-        br#"{"id":0x10,"method":"ping"}"#,
         br#"{"id":NaN,"method":"ping"}"#,
-        br#"{"id":Infinity,"method":"ping"}"#,
-        br#"{"id":nul,"method":"ping"}"#,
-        br#"{"id":True,"method":"ping"}"#,
-        br#"{"id":1,"method":"ping","params":{"a":"\x41"}}"#,
-        br#"{"id":1,"method":"ping","params":{"a":"\u12"}}"#,
-        br#"{"id":1,"method":"ping","params":{"a":"\u+123"}}"#,
-        br#"{"id":1,"method":"ping","params":{"a":[1,]}}"#,
         b"{\"id\":1,\"method\":\"ping\",\"x\":\"a\tb\"}",
-        b"{\"id\":1,\"method\":\"ping\",\"x\":\"\x1b\"}",
-        b"{\"id\":1,\"meth\rod\":\"ping\"}",
         // Surrogates, each in another place.
         br#"{"id":"\ud800","method":"ping"}"#,
         br#"{"id":1,"method":"\udc00"}"#,
         br#"{"id":1,"method":"ping","\ud83d":1}"#,
         br#"{"id":1,"method":"ping","params":{"\ude00\ud83d":1}}"#,
         br#"{"id":1,"method":"exec_command","params":{"cmd":"echo \ud83d"}}"#,
-        br#"{"id":1,"method":"exec_command","params":{"cmd":"echo \ud83d\u0041"}}"#,
         br#"{"id":1,"method":"exec_command","params":{"cmd":"true","env":{"A":"\udead"}}}"#,
         br#"{"id":1,"method":"ping","beside":["\ud800"]}"#,
         // Bytes that are no UTF-8.
-        b"\xff\xfe",
         b"{\"id\":1,\"method\":\"ping\xff\"}",
-        b"{\"id\":\"\xc3\",\"method\":\"ping\"}",
         b"{\"id\":1,\"method\":\"ping\",\"params\":{\"\x80\":1}}",
         b"{\"id\":1,\"method\":\"exec_command\",\"params\":{\"cmd\":\"echo \xed\xa0\x80\"}}",
-        b"{\"id\":1,\"method\":\"ping\",\"x\":\"\xc0\x80\"}",
-        b"{\"id\":1,\"method\":\"ping\",\"x\":\"\xf4\x90\x80\x80\"}",
-        b"{\0\"\0i\0d\0\"\0:\x001\0}\0",
         // NUL bytes.
-        b"\0",
         b"\0{\"id\":1,\"method\":\"ping\"}",
-        b"{\"id\":1,\"method\":\"ping\"}\0",
         b"{\"id\":1,\"method\":\"pi\0ng\"}",
         // A byte order mark is no white space of JSON; nor is what Unicode calls a space.
         b"\xef\xbb\xbf{\"id\":1,\"method\":\"ping\"}",
-        b"\xef\xbb\xbf",
         b"\xc2\xa0{\"id\":1,\"method\":\"ping\"}",
-        b"\x0b",
-        b"\x0c{\"id\":1,\"method\":\"ping\"}",
         // Depth and length.
         &arrays,
         &objects,
         &unclosed,
-        &keys,
         digits.as_bytes(),
-        b"[",
-        b"[1,2",
         br#"[{"id":1,"method":"ping"}"#,
-        b"nulL",
-        b"-",
-        b"1.",
     ];
     let table: Vec<(&[u8], Answer)> =
         table.iter().map(|line| (*line, Error(-32700, "null", NOTHING))).collect();
@@ -217,44 +171,21 @@ fn json_that_is_no_request_is_refused_with_its_id_where_that_is_valid() {
     let long_method = format!(r#"{{"id":1,"method":["{}"]}}"#, "m".repeat(1_000_000));
     check_all(&[
         // Batches and scalars.
-        (b"[]", no_request("null")),
-        (br#"[{"id":1,"method":"ping"}]"#, no_request("null")),
         (br#"[{"id":1,"method":"ping"},{"id":2,"method":"ping"}]"#, no_request("null")),
-        (b"  [1, 2]  ", no_request("null")),
-        (b"[[[]]]", no_request("null")),
-        (b"1", no_request("null")),
-        (b"-1.5e+3", no_request("null")),
-        (b"null", no_request("null")),
-        (b"true", no_request("null")),
-        (br#""ping""#, no_request("null")),
         (br#""{\"id\":1}""#, no_request("null")),
         // No method, or one that is no string.
-        (b"{}", no_request("null")),
-        (br#"{"jsonrpc":"2.0"}"#, no_request("null")),
-        (br#"{"id":7}"#, no_request("7")),
         (br#"{"id":"seven","result":{}}"#, no_request(r#""seven""#)),
-        (br#"{"id":7,"Method":"ping"}"#, no_request("7")),
-        (br#"{"id":7,"method":null}"#, no_request("7")),
         (br#"{"id":-0.0,"method":1}"#, no_request("-0.0")),
         (br#"{"id":"\u0061","method":true}"#, no_request(r#""\u0061""#)),
-        (br#"{"id":7,"method":["ping"]}"#, no_request("7")),
-        (br#"{"id":7,"method":{"ping":1}}"#, no_request("7")),
         (br#"{"method":5}"#, no_request("null")),
         (long_method.as_bytes(), no_request("1")),
         // Ids of other types.
-        (br#"{"id":true,"method":"ping"}"#, no_request("null")),
-        (br#"{"id":false,"method":"ping"}"#, no_request("null")),
-        (br#"{"id":[1],"method":"ping"}"#, no_request("null")),
         (br#"{"id":{"a":1},"method":"ping"}"#, no_request("null")),
-        (br#"{"id":[],"method":5}"#, no_request("null")),
         (long_id.as_bytes(), no_request("null")),
         (long_number.as_bytes(), no_request("null")),
         // Keys that count, given twice.
-        (br#"{"id":1,"id":2,"method":"ping"}"#, no_request("null")),
         (br#"{"id":1,"\u0069d":1,"method":"ping"}"#, no_request("null")),
-        (br#"{"id":1,"method":"ping","method":"shutdown"}"#, no_request("1")),
         (br#"{"method":"ping","params":{},"params":{},"\u0069d":"a"}"#, no_request(r#""a""#)),
-        (br#"{"id":[],"method":"ping","params":{},"params":{}}"#, no_request("null")),
         (br#"{"id":1,"method":"ping","method":"ping","id":2}"#, no_request("null")),
     ]);
 }
@@ -298,14 +229,10 @@ fn an_unknown_method_lists_the_known_ones() {
     let unknown = |id: &'static str| Error(-32601, id, Methods);
     let long = format!(r#"{{"id":1,"method":"{}"}}"#, "\\u0000".repeat(1_000_000));
     check_all(&[
-        (br#"{"id":1,"method":"nonsense"}"#, unknown("1")),
         (br#"{"id":"x","method":""}"#, unknown(r#""x""#)),
         (br#"{"id":1,"method":"Ping"}"#, unknown("1")),
-        (br#"{"id":1,"method":"ping "}"#, unknown("1")),
-        (br#"{"id":1,"method":"ping\u0000"}"#, unknown("1")),
         (br#"{"id":1,"method":"\ud83d\ude00\n"}"#, unknown("1")),
         (br#"{"id":1,"method":"rpc.discover","params":{"x":1}}"#, unknown("1")),
-        (br#"{"id":null,"method":"nonsense"}"#, unknown("null")),
         (long.as_bytes(), unknown("1")),
     ]);
 }
@@ -317,12 +244,8 @@ fn an_unknown_method_lists_the_known_ones() {
 fn params_are_an_object() {
     let no_object = |id: &'static str| Error(-32602, id, Param("params"));
     check_all(&[
-        (br#"{"id":1,"method":"ping","params":[]}"#, no_object("1")),
         (br#"{"id":1,"method":"exec_command","params":["echo hi"]}"#, no_object("1")),
-        (br#"{"id":1,"method":"exec_command","params":null}"#, no_object("1")),
-        (br#"{"id":1,"method":"exec_command","params":"echo hi"}"#, no_object("1")),
-        (br#"{"id":1,"method":"exec_command","params":true}"#, no_object("1")),
-        (br#"{"id":"p","method":"exec_command","params":17}"#, no_object(r#""p""#)),
+        (br#"{"id":"p","method":"exec_command","params":null}"#, no_object(r#""p""#)),
         (br#"{"id":null,"method":"nonsense","params":[]}"#, no_object("null")),
         (br#"{"method":"exec_command","params":["touch wrong"]}"#, Nothing),
     ]);
@@ -373,47 +296,32 @@ fn every_method_refuses_unknown_params() {
 /// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
 /// rule: architecture.md, Starting a child: NUL in cmd, env or workdir, `=` in an env name: −32602
 /// rule: unified-exec.md, exec_command, params: Params of a wrong type are refused by name
+/// rule: unified-exec.md, exec_command, params: `cmd` is required and not empty
 #[test]
 fn exec_command_refuses_what_does_not_fit() {
     bad(&[
         ("exec_command", "{}", "cmd"),
         ("exec_command", r#"{"cmd":""}"#, "cmd"),
-        ("exec_command", r#"{"cmd":null}"#, "cmd"),
         ("exec_command", r#"{"cmd":5}"#, "cmd"),
-        ("exec_command", r#"{"cmd":["echo","hi"]}"#, "cmd"),
         ("exec_command", r#"{"cmd":"a\u0000b"}"#, "cmd"),
         ("exec_command", r#"{"cmd":"true","cmd":"true"}"#, "cmd"),
         ("exec_command", r#"{"cmd":"true","command":"true"}"#, "command"),
         ("exec_command", r#"{"cmd":"true","stdin":"tty"}"#, "stdin"),
-        ("exec_command", r#"{"cmd":"true","stdin":""}"#, "stdin"),
-        ("exec_command", r#"{"cmd":"true","stdin":null}"#, "stdin"),
         ("exec_command", r#"{"cmd":"true","workdir":""}"#, "workdir"),
-        ("exec_command", r#"{"cmd":"true","workdir":7}"#, "workdir"),
         ("exec_command", r#"{"cmd":"true","workdir":"/tmp\u0000/x"}"#, "workdir"),
         ("exec_command", r#"{"cmd":"true","shell":""}"#, "shell"),
-        ("exec_command", r#"{"cmd":"true","shell":["bash"]}"#, "shell"),
         ("exec_command", r#"{"cmd":"true","shell":"ba\u0000sh"}"#, "shell"),
         ("exec_command", r#"{"cmd":"true","tty":"true"}"#, "tty"),
-        ("exec_command", r#"{"cmd":"true","tty":1}"#, "tty"),
         ("exec_command", r#"{"cmd":"true","cols":"80"}"#, "cols"),
         ("exec_command", r#"{"cmd":"true","rows":2.5}"#, "rows"),
         ("exec_command", r#"{"cmd":"true","yield_time_ms":"1000"}"#, "yield_time_ms"),
-        ("exec_command", r#"{"cmd":"true","yield_time_ms":1e999}"#, "yield_time_ms"),
-        ("exec_command", r#"{"cmd":"true","yield_time_ms":null}"#, "yield_time_ms"),
-        ("exec_command", r#"{"cmd":"true","env":["A=1"]}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":"A=1"}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":null}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"A":1}}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":{"A":true}}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":{"A":["x"]}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"A=B":"x"}}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":{"=":"x"}}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":{"A=B":null}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"":"x"}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"A\u0000":"x"}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"A":"x\u0000"}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","on_exit":"Wake"}"#, "on_exit"),
-        ("exec_command", r#"{"cmd":"true","on_exit":true}"#, "on_exit"),
         ("exec_command", r#"{"cmd":"true","stream":"yes"}"#, "stream"),
         ("exec_command", r#"{"cmd":"true","name":5}"#, "name"),
         ("exec_command", r#"{"cmd":"true","raw_output":0}"#, "raw_output"),
@@ -437,15 +345,12 @@ fn no_mark_of_execd_can_be_given() {
 }
 
 /// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
+/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` of a pipe session: −32602
 #[test]
 fn the_methods_on_sessions_refuse_what_does_not_fit() {
     bad(&[
         ("write_stdin", "{}", "session_id"),
         ("write_stdin", r#"{"chars":"x"}"#, "session_id"),
-        ("write_stdin", r#"{"session_id":"1"}"#, "session_id"),
-        ("write_stdin", r#"{"session_id":1.5}"#, "session_id"),
-        ("write_stdin", r#"{"session_id":null}"#, "session_id"),
-        ("write_stdin", r#"{"session_id":1,"session_id":1}"#, "session_id"),
         ("write_stdin", r#"{"sessionId":1}"#, "data"),
         ("write_stdin", r#"{"sessionId":"1","data":"x"}"#, "sessionId"),
         ("write_stdin", r#"{"sessionId":1,"session_id":1,"data":"x"}"#, "session_id"),
@@ -459,25 +364,9 @@ fn the_methods_on_sessions_refuse_what_does_not_fit() {
         ("write_stdin", r#"{"session_id":1,"chars":5}"#, "chars"),
         ("write_stdin", r#"{"session_id":1,"chars":"a","chars_b64":"YQ=="}"#, "chars_b64"),
         ("write_stdin", r#"{"session_id":1,"chars_b64":"*"}"#, "chars_b64"),
-        ("write_stdin", r#"{"session_id":1,"chars_b64":"YQ==YQ=="}"#, "chars_b64"),
-        ("write_stdin", r#"{"session_id":1,"chars_b64":["YQ=="]}"#, "chars_b64"),
         ("write_stdin", r#"{"session_id":1,"eof":"true"}"#, "eof"),
-        ("write_stdin", r#"{"session_id":1,"yield_time_ms":[]}"#, "yield_time_ms"),
-        ("write_stdin", r#"{"session_id":1,"yield_until":5}"#, "yield_until"),
-        ("write_stdin", r#"{"session_id":1,"yield_until":""}"#, "yield_until"),
         ("write_stdin", r#"{"session_id":1,"yield_until":"tomorrow"}"#, "yield_until"),
         ("write_stdin", r#"{"session_id":1,"yield_until":"2026-02-30T00:00:00Z"}"#, "yield_until"),
-        ("write_stdin", r#"{"session_id":1,"yield_until":"2026-07-21T18:30:00z"}"#, "yield_until"),
-        (
-            "write_stdin",
-            r#"{"session_id":1,"yield_until":"2026-07-21T18:30:00+00:00"}"#,
-            "yield_until",
-        ),
-        (
-            "write_stdin",
-            r#"{"session_id":1,"yield_until":"2026-07-21T18:30:00Z\u0000"}"#,
-            "yield_until",
-        ),
         (
             "write_stdin",
             r#"{"session_id":1,"yield_until":"2026-07-21T18:30:00Z","yield_time_ms":5000}"#,
@@ -495,41 +384,27 @@ fn the_methods_on_sessions_refuse_what_does_not_fit() {
         ),
         ("write_stdin", r#"{"session_id":1,"max_empty_poll_ms":"x"}"#, "max_empty_poll_ms"),
         ("write_stdin", r#"{"session_id":1,"stream":1}"#, "stream"),
-        ("write_stdin", r#"{"session_id":1,"raw_output":"no"}"#, "raw_output"),
         ("kill_session", "{}", "session_id"),
         ("kill_session", r#"{"session_id":"1"}"#, "session_id"),
         ("kill_session", r#"{"session_id":1,"signal":"FOO"}"#, "signal"),
-        ("kill_session", r#"{"session_id":1,"signal":""}"#, "signal"),
         ("kill_session", r#"{"session_id":1,"signal":"STOP"}"#, "signal"),
-        ("kill_session", r#"{"session_id":1,"signal":"SIGCONT"}"#, "signal"),
         ("kill_session", r#"{"session_id":1,"signal":0}"#, "signal"),
-        ("kill_session", r#"{"session_id":1,"signal":-9}"#, "signal"),
-        ("kill_session", r#"{"session_id":1,"signal":9.5}"#, "signal"),
         ("kill_session", r#"{"session_id":1,"signal":99999999999999999999}"#, "signal"),
-        ("kill_session", r#"{"session_id":1,"signal":null}"#, "signal"),
-        ("kill_session", r#"{"session_id":1,"signal":["KILL"]}"#, "signal"),
         ("list_sessions", r#"{"peek":1}"#, "peek"),
         ("list_sessions", r#"{"session_id":1}"#, "session_id"),
         ("set_on_exit", "{}", "session_id"),
         ("set_on_exit", r#"{"session_id":1}"#, "on_exit"),
         ("set_on_exit", r#"{"session_id":1,"on_exit":"maybe"}"#, "on_exit"),
-        ("set_on_exit", r#"{"session_id":1,"on_exit":null}"#, "on_exit"),
-        ("set_on_exit", r#"{"session_id":[1],"on_exit":"none"}"#, "session_id"),
         ("resize_session", r#"{"session_id":2,"cols":80}"#, "rows"),
         ("resize_session", r#"{"session_id":2,"rows":25}"#, "cols"),
-        ("resize_session", r#"{"session_id":2,"cols":"80","rows":25}"#, "cols"),
         ("resize_session", r#"{"session_id":2,"cols":80,"rows":25.5}"#, "rows"),
         ("resize_session", r#"{"session_id":1,"cols":80,"rows":25}"#, "session_id"),
         ("cancel", "{}", "id"),
-        ("cancel", r#"{"id":true}"#, "id"),
-        ("cancel", r#"{"id":[1]}"#, "id"),
         ("cancel", r#"{"id":{}}"#, "id"),
         ("cancel", r#"{"request_id":1}"#, "request_id"),
         ("reserve_session_ids", "{}", "up_to"),
-        ("reserve_session_ids", r#"{"up_to":"9"}"#, "up_to"),
         ("reserve_session_ids", r#"{"up_to":-1}"#, "up_to"),
         ("reserve_session_ids", r#"{"up_to":9007199254740992}"#, "up_to"),
-        ("reserve_session_ids", r#"{"up_to":1e300}"#, "up_to"),
     ]);
 }
 
@@ -537,16 +412,15 @@ fn the_methods_on_sessions_refuse_what_does_not_fit() {
 ///   session_id: 7`
 #[test]
 fn numbers_that_name_no_session_are_unknown_sessions() {
-    let table: Vec<(Vec<u8>, &str)> = ["0", "-1", "999", "1e300", "99999999999999999999", "-0.0"]
+    let mut lines: Vec<Vec<u8>> = ["0", "-1", "1e300", "99999999999999999999", "-0.0"]
         .into_iter()
-        .map(|number| (request("write_stdin", &format!(r#"{{"session_id":{number}}}"#)), number))
+        .map(|number| request("write_stdin", &format!(r#"{{"session_id":{number}}}"#)))
         .collect();
-    let mut table: Vec<(&[u8], Answer)> = table
+    lines.push(request("resize_session", r#"{"session_id":999,"cols":80,"rows":25}"#));
+    let table: Vec<(&[u8], Answer)> = lines
         .iter()
-        .map(|(line, _)| (line.as_slice(), Error(-32000, "1", Reason("unknown_session"))))
+        .map(|line| (line.as_slice(), Error(-32000, "1", Reason("unknown_session"))))
         .collect();
-    let resize = request("resize_session", r#"{"session_id":999,"cols":80,"rows":25}"#);
-    table.push((&resize, Error(-32000, "1", Reason("unknown_session"))));
     check_all(&table);
 }
 

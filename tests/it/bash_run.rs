@@ -25,9 +25,7 @@ fn every_end_has_the_text_of_pis_bash() {
     // The texts are those that pi 1.5.2 wrote for these commands; LOG stands for the log's path.
     let table: Vec<(&str, Value, &str, String)> = vec![
         ("echo hi", json!({}), "completed", "hi\n".into()),
-        ("printf hi", json!({}), "completed", "hi".into()),
         ("true", json!({}), "completed", "(no output)".into()),
-        ("exit 1", json!({}), "failed", "(no output)\n\nCommand exited with code 1".into()),
         (
             "echo oops >&2; exit 3",
             json!({}),
@@ -36,15 +34,9 @@ fn every_end_has_the_text_of_pis_bash() {
         ),
         (
             "echo before; sleep 30",
-            kill.clone(),
+            kill,
             "timed_out",
             "before\n\n\nCommand timed out after 2 seconds".into(),
-        ),
-        (
-            "sleep 30",
-            json!({"timeout": 1, "timeoutAction": "kill"}),
-            "timed_out",
-            "Command timed out after 1 seconds".into(),
         ),
         (
             "for i in 1 2 3; do echo line $i; sleep 0.05; done",
@@ -54,20 +46,8 @@ fn every_end_has_the_text_of_pis_bash() {
         ),
         ("echo out; echo err >&2; echo out", json!({}), "completed", "out\nerr\nout\n".into()),
         ("kill -9 $$", json!({}), "failed", "(no output)\n\nCommand exited with code 137".into()),
-        (
-            "echo x; kill -TERM $$",
-            json!({}),
-            "failed",
-            "x\n\n\nCommand exited with code 143".into(),
-        ),
         ("cat; echo read nothing", json!({}), "completed", "read nothing\n".into()),
         ("seq 1 2000", json!({}), "completed", numbers(1, 2000)),
-        (
-            "seq 1 3000",
-            json!({}),
-            "completed",
-            format!("{}\n[Showing lines 1001-3000 of 3000. Full output: LOG]", numbers(1001, 3000)),
-        ),
         (
             "seq 1 3000; exit 3",
             json!({}),
@@ -90,16 +70,6 @@ fn every_end_has_the_text_of_pis_bash() {
             format!(
                 "{}\n\n[Showing last 50.0KB of line 1 (line is 68.4KB). Full output: LOG]",
                 "x".repeat(51_200)
-            ),
-        ),
-        (
-            "seq 1 3000; sleep 30",
-            kill,
-            "timed_out",
-            format!(
-                "{}\n[Showing lines 1001-3000 of 3000. Full output: LOG]\n\nCommand timed out after 2 \
-             seconds",
-                numbers(1001, 3000)
             ),
         ),
     ];
@@ -130,37 +100,6 @@ fn the_counts_hold_for_output_that_memory_no_longer_has() {
     assert_eq!(std::fs::read(log(&result)).expect("the log").len(), 3_388_895);
     let result = bash(&mut execd, "echo first; head -c 900000 /dev/zero | tr '\\0' x; echo");
     assert!(text(&result).contains("[Showing last 50.0KB of line 2 (line is 878.9KB)."));
-}
-
-/// rule: bash.md, bash and tmux: Wire results of bash: these fields, absent where they do not apply
-#[test]
-fn results_have_their_fields_and_no_others() {
-    let mut execd = Execd::start();
-    let fields = [
-        "status",
-        "window",
-        "name",
-        "exit_code",
-        "output",
-        "log_path",
-        "wall_time_seconds",
-        "text",
-        "is_error",
-    ];
-    let result = bash(&mut execd, "echo hi");
-    assert_fields(&result, &fields);
-    assert_eq!((&result["window"], &result["name"]), (&json!("@1"), &json!("echo")));
-    assert_eq!((&result["exit_code"], &result["output"]), (&json!(0), &json!("hi\n")));
-    let result = bash(&mut execd, "kill -9 $$");
-    assert_absent(&result, &["exit_code"]);
-    assert_eq!(result["signal"], "SIGKILL");
-    let result = bash(&mut execd, "seq 1 3000; exit 7");
-    assert_eq!(result["exit_code"], 7);
-    let cut = json!({"truncated": true, "truncatedBy": "lines", "totalLines": 3000,
-        "totalBytes": 13893, "outputLines": 2000, "outputBytes": 9999, "lastLinePartial": false,
-        "maxLines": 2000, "maxBytes": 51200});
-    assert_eq!(result["truncation"], cut);
-    assert_eq!(result["output"], numbers(1001, 3000).trim_end());
 }
 
 /// rule: bash.md, bash and tmux: No ANSI garbage; the log has every byte
@@ -233,30 +172,21 @@ fn what_cannot_start_is_a_result_that_says_why() {
 // ---- What a command gets ----------------------------------------------------------------
 
 /// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
+/// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
+///   clean text
 #[test]
-fn stdin_is_dev_null_and_both_streams_are_one_pipe() {
+fn stdin_is_dev_null_both_streams_are_one_pipe_and_a_terminal_is_given_where_it_is_asked_for() {
     let mut execd = Execd::start();
     let result = bash(&mut execd, "readlink /proc/$$/fd/0; readlink /proc/$$/fd/1 /proc/$$/fd/2");
     let lines: Vec<&str> = text(&result).lines().collect();
     assert_eq!(lines[0], "/dev/null");
     assert!(lines[1].starts_with("pipe:[") && lines[1] == lines[2], "{lines:?}");
-    let result = bash(&mut execd, "tty; [ -t 1 ] || echo no terminal");
-    assert_eq!(text(&result), "not a tty\nno terminal\n");
-}
-
-/// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
-///   clean text
-/// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
-#[test]
-fn a_terminal_is_given_where_it_is_asked_for() {
-    let mut execd = Execd::start();
     let result = within(&mut execd, "tty && stty size && echo $TERM", json!({"tty": true}));
     let lines: Vec<&str> = text(&result).lines().collect();
     assert!(lines[0].starts_with("/dev/pts/"), "{lines:?}");
     assert_eq!(lines[1..], ["30 120", "xterm-256color"]);
     for (given, context, has) in [
         (json!({}), json!({}), "no"),
-        (json!({"tty": true}), json!({}), "yes"),
         (json!({"tty": true}), json!({"tty": false}), "yes"),
         (json!({"tty": false}), json!({"tty": true}), "no"),
     ] {
@@ -570,14 +500,6 @@ fn output_in_memory_is_bounded() {
     assert!(peak <= limit, "{peak} KiB at the most, {limit} KiB allowed");
 }
 
-#[test]
-fn a_request_without_an_id_runs_in_the_background() {
-    let mut execd = Execd::start();
-    let params = json!({"command": "echo hi; exit 3"});
-    execd.send_raw(format!("{}\n", json!({"method": "bash", "params": params})).as_bytes());
-    assert_eq!(ended(&mut execd, "@1")["exit_code"], 3);
-}
-
 // ---- Passwords --------------------------------------------------------------------------
 
 /// Asks for a password twice, and prints what it has got.
@@ -658,4 +580,8 @@ fn a_command_that_asks_for_nothing_can_be_left_in_the_background_too() {
     let said = text(&result);
     assert!(said.starts_with("wait: cancelled\nbegun\n"), "{said}");
     assert!(said.contains("\nStill running in background window @1. Use "), "{said}");
+    // A request without an id runs there from its start.
+    let params = json!({"command": "echo hi; exit 3"});
+    execd.send_line(&json!({"method": "bash", "params": params}).to_string());
+    assert_eq!(ended(&mut execd, "@2")["exit_code"], 3);
 }

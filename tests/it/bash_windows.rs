@@ -117,43 +117,17 @@ fn the_texts_name_the_callers_tool_and_how_to_attach() {
         "attachCommand": "/opt/execd attach @123 --pid 7"});
     let more = json!({"timeout": 0.2, "context": context});
     let result = bash_with(&mut execd, "sleep 300", more.clone());
-    assert_eq!(
-        text(&result),
-        format!(
-            "Still running after 0.2s in background window @1. Use windows kill to inspect or stop it. \
-         {REPORTED}"
-        )
-    );
-    let none = json!({"tmuxEnabledActions": [], "attachCommand": ""});
-    let result = bash_with(&mut execd, "sleep 300", json!({"timeout": 0.2, "context": none}));
-    assert_eq!(
-        text(&result),
-        format!("Still running after 0.2s in background window @2. {REPORTED}")
-    );
+    let expected = "Still running after 0.2s in background window @1. Use windows kill to inspect \
+                    or stop it. ";
+    assert_eq!(text(&result), format!("{expected}{REPORTED}"));
     let result = bash_with(&mut execd, "sleep 300", merged(more, json!({"background": true})));
-    assert!(text(&result).ends_with("\n\nAttach with: /opt/execd attach @3 --pid 7"), "{result}");
+    assert!(text(&result).ends_with("\n\nAttach with: /opt/execd attach @2 --pid 7"), "{result}");
+    let none = json!({"tmuxEnabledActions": [], "attachCommand": ""});
     let result = bash_with(&mut execd, "sleep 300", json!({"background": true, "context": none}));
-    assert_eq!(text(&result), format!("Started in background window: sleep @4.\n{REPORTED}"));
+    assert_eq!(text(&result), format!("Started in background window: sleep @3.\n{REPORTED}"));
 }
 
 // ---- The end ----------------------------------------------------------------------------
-
-/// rule: bash.md, bash and tmux: The end of a background window is told exactly once also for ten
-///   that end together, and for a reader that is slow
-#[test]
-fn ten_that_end_together_are_reported_once_each() {
-    let mut execd = Execd::start();
-    let windows: Vec<String> = (0..10)
-        .map(|n| background(&mut execd, &format!("{}; echo {n}; exit {n}", until_file("go"))))
-        .collect();
-    go(&execd, "go");
-    for (n, window) in windows.iter().enumerate() {
-        let note = ended(&mut execd, window);
-        assert_eq!((&note["exit_code"], &note["tail"]), (&json!(n), &json!(format!("{n}\n"))));
-    }
-    assert_eq!(execd.notified("window_exited").len(), 10);
-    eventually("they are closed", || listed(&mut execd).is_empty());
-}
 
 /// rule: bash.md, bash and tmux: The end of a background window is told exactly once, with the last
 ///   20 lines in a block
@@ -249,26 +223,23 @@ fn kill_closes_at_once_and_sends_no_completion() {
 #[test]
 fn kill_takes_what_ignores_sigterm_and_the_list_forgets_it_meanwhile() {
     let mut execd = Execd::start();
-    let window = background(&mut execd, "trap '' TERM; echo up; while :; do sleep 1; done");
-    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
-    let kill = json!({"action": "kill", "window": window});
-    let id = execd.start_request("tmux", kill);
-    assert!(listed(&mut execd).is_empty(), "closed at once");
-    execd.no_reply_yet(id);
-    assert_eq!(done(&execd.result_of(id)), "Killed background window: trap @1.");
-    execd.until_no_session_process();
-}
-
-#[test]
-fn a_cancelled_kill_answers_at_once_and_goes_on() {
-    let mut execd = Execd::start();
-    let window = background(&mut execd, "trap '' TERM; echo up; while :; do sleep 1; done");
-    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
-    let id = execd.start_request("tmux", json!({"action": "kill", "window": window}));
-    assert!(execd.cancel(id));
-    let expected = "Ending background window: trap @1, not done yet.";
-    assert_eq!(done(&execd.result_of(id)), expected);
-    execd.until_no_session_process();
+    for (cancelled, expected) in [
+        (false, "Killed background window: trap @1."),
+        (true, "Ending background window: trap @2, not done yet."),
+    ] {
+        let command = "trap '' TERM; echo up; while :; do sleep 1; done";
+        let window = background(&mut execd, command);
+        eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
+        let id = execd.start_request("tmux", json!({"action": "kill", "window": window}));
+        if cancelled {
+            assert!(execd.cancel(id));
+        } else {
+            assert!(listed(&mut execd).is_empty(), "closed at once");
+            execd.no_reply_yet(id);
+        }
+        assert_eq!(done(&execd.result_of(id)), expected);
+        execd.until_no_session_process();
+    }
     assert!(execd.notified("window_exited").is_empty());
 }
 
@@ -570,22 +541,26 @@ fn waits_of_other_families_on_a_window_end_with_it() {
 /// rule: bash.md, bash and tmux: The end of a background window is told exactly once also for ten
 ///   that end together, and for a reader that is slow
 #[test]
-fn a_reader_that_sleeps_loses_no_completion() {
+fn many_that_end_together_are_reported_once_each() {
     let mut execd = Execd::start();
     // More than the outbox takes before it counts as crowded, in replies that nobody asked to
     // be short.
     let big = json!({"context": {"completedContextLines": 100_000, "maxOutputBytes": 262_144}});
     let windows: Vec<String> = (0..12)
-        .map(|_| {
-            let command = format!("{}; seq 1 40000", until_file("go"));
+        .map(|n| {
+            let command = format!("{}; seq 1 40000; echo {n}; exit {n}", until_file("go"));
             background_with(&mut execd, &command, big.clone())
         })
         .collect();
     go(&execd, "go");
-    for window in &windows {
-        assert_eq!(ended(&mut execd, window)["exit_code"], 0);
+    for (n, window) in windows.iter().enumerate() {
+        let note = ended(&mut execd, window);
+        assert_eq!(note["exit_code"], n);
+        let tail = note["tail"].as_str().expect("a tail");
+        assert!(tail.ends_with(&format!("\n40000\n{n}\n")), "{}", tail.len());
     }
     assert_eq!(execd.notified("window_exited").len(), 12);
+    eventually("they are closed", || listed(&mut execd).is_empty());
 }
 
 // ---- What else ends the foreground ------------------------------------------------------

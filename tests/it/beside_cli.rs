@@ -1,10 +1,9 @@
 //! `execd run` beside timeout(1), env(1), nohup(1) and script(1), and `execd --jobs` beside GNU
-//! parallel: what is the same, better or different is shown here by running both programs.
+//! parallel: what is the same, better or different is shown here by running both programs. That all
+//! else of a command is as by env(1) is shown in tests/it/run_front.rs.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
@@ -16,7 +15,7 @@ use tempfile::TempDir;
 /// it needs, and what shows it.
 type Row = (&'static str, &'static str, &'static str, &'static str, fn());
 
-const ROWS: [Row; 24] = [
+const ROWS: [Row; 16] = [
     ("timeout(1)", "status at the timeout", "same", "timeout", status_at_the_timeout),
     (
         "timeout(1)",
@@ -25,10 +24,6 @@ const ROWS: [Row; 24] = [
         "timeout",
         killed_at_the_timeout,
     ),
-    ("timeout(1)", "statuses 125, 126, 127", "same", "timeout", own_statuses),
-    ("timeout(1)", "a command that signal N ended", "same", "timeout", a_signal),
-    ("timeout(1)", "a time of 0", "same", "timeout", no_time),
-    ("timeout(1)", "how times are written", "better", "timeout", times),
     ("timeout(1)", "a command that ignores SIGTERM", "better", "timeout", ignored_sigterm),
     ("timeout(1)", "a command that has gone silent", "better", "timeout", silence),
     ("timeout(1)", "reading the terminal", "better", "script", reading_the_terminal),
@@ -40,10 +35,6 @@ const ROWS: [Row; 24] = [
         children_at_the_timeout,
     ),
     ("timeout(1)", "background jobs at the command's end", "different", "timeout", background),
-    ("env(1)", "words, stdin, stdout, stderr, status", "same", "env", transparency),
-    ("env(1)", "arguments and variables that are not UTF-8", "same", "env", any_bytes),
-    ("env(1)", "signals, descriptors, umask", "same", "env", inherited),
-    ("env(1)", "a word with blanks", "better", "env", a_word_with_blanks),
     ("env(1)", "the environment", "different", "env", environment),
     ("env(1)", "`NAME=VALUE` before the program", "different", "env", assignments),
     ("nohup(1)", "SIGHUP", "different", "nohup", hang_up),
@@ -124,37 +115,6 @@ fn killed_at_the_timeout() {
     assert_eq!(status(&run(&[&words, &ignores[..]].concat())), 124);
 }
 
-fn own_statuses() {
-    for (time, program, wanted) in [("x", "true", 125), ("9", "/", 126), ("9", "nowhere", 127)] {
-        assert_eq!(status(&["timeout", time, program]), wanted, "{program}");
-        assert_eq!(status(&run(&["--timeout", time, program])), wanted, "{program}");
-    }
-}
-
-fn a_signal() {
-    for signal in ["TERM", "KILL", "USR1"] {
-        let kills = format!("kill -{signal} $$");
-        let by_timeout = status(&["timeout", "900", "sh", "-c", &kills]);
-        assert_eq!(status(&run(&["--timeout", "900", "sh", "-c", &kills])), by_timeout);
-        assert!(by_timeout > 128, "{by_timeout}");
-    }
-}
-
-fn no_time() {
-    let words = ["sh", "-c", "sleep 0.2; exit 5"];
-    assert_eq!(status(&[&["timeout", "0"], &words[..]].concat()), 5);
-    assert_eq!(status(&run(&[&["--timeout", "0"], &words[..]].concat())), 5);
-}
-
-fn times() {
-    for (time, timeouts) in
-        [("900", 0), ("900.5s", 0), ("9m", 0), ("900000ms", 125), ("1h30m", 125)]
-    {
-        assert_eq!(status(&["timeout", time, "true"]), timeouts, "{time}");
-        assert_eq!(status(&run(&["--timeout", time, "true"])), 0, "{time}");
-    }
-}
-
 fn ignored_sigterm() {
     let turns = |most: &str| {
         format!(
@@ -230,53 +190,6 @@ fn reading_the_terminal() {
 }
 
 // ---- env(1) -----------------------------------------------------------------------------
-
-fn transparency() {
-    for words in [
-        &["sh", "-c", "echo out; echo err >&2; exit 7"][..],
-        &["printf", "%s\\n", "a  b", "", "$HOME", "*"],
-        &["cat"],
-        &["head", "-c", "100000", "/dev/zero"],
-        &["true"],
-    ] {
-        assert_eq!(said(&run(words)), said(&[&["env"], words].concat()), "{words:?}");
-    }
-}
-
-fn any_bytes() {
-    let bytes = OsStr::from_bytes(b"caf\xe9 \xff");
-    let shown = |words: &[&str]| {
-        let dir = TempDir::new().expect("a directory");
-        let words = [words, &["sh", "-c", "printf %s.%s \"$1\" \"$STRANGE\"", "sh"]].concat();
-        let mut command = command(&dir, &words);
-        command.arg(bytes).env("STRANGE", bytes).output().expect("it runs").stdout
-    };
-    let by_env = shown(&["env"]);
-    assert_eq!(by_env, [bytes.as_bytes(), b".", bytes.as_bytes()].concat());
-    assert_eq!(shown(&run(&[])), by_env);
-}
-
-fn inherited() {
-    let shows = "grep -E '^Sig(Blk|Ign)|^Umask' /proc/self/status; cat <&7; readlink /proc/$$/fd/8";
-    let sets = "trap '' USR1 PIPE; umask 027; exec 7<seven 8</dev/null; exec \"$@\"";
-    let by = |words: &[&str]| {
-        let dir = TempDir::new().expect("a directory");
-        std::fs::write(dir.path().join("seven"), "of seven\n").expect("written");
-        let words = [&["bash", "-c", sets, "bash"], words, &["sh", "-c", shows]].concat();
-        said_in(&dir, &words)
-    };
-    let by_env = by(&["env"]);
-    let all = ["Umask:\t0027\n", "of seven\n/dev/null\n", "SigIgn:\t"];
-    assert!(all.iter().all(|line| by_env.out.contains(line)), "{by_env:?}");
-    assert_eq!(by(&run(&[])), by_env);
-}
-
-fn a_word_with_blanks() {
-    let by_env = said(&["env", "echo a"]);
-    let by_execd = said(&run(&["echo a"]));
-    assert_eq!((by_env.status, by_execd.status), (127, 127));
-    assert!(by_execd.err.contains("did you mean -c? execd run -c 'echo a'"), "{by_execd:?}");
-}
 
 fn environment() {
     let dir = TempDir::new().expect("a directory");

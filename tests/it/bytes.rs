@@ -459,24 +459,3 @@ fn a_character_that_the_end_cuts_is_one_mark() {
         assert_eq!(output(&execd.run_with(cmd, json!({"raw_output": true}))), wanted, "{cmd}");
     }
 }
-
-#[test]
-fn text_of_many_scripts_in_tiny_writes_is_told_whole() {
-    let mut execd = Execd::start();
-    let mut random = Random(21);
-    let text: String = (0..6_000)
-        .map(|at| match (at % 61, random.below(5)) {
-            (60, _) => "\n",
-            (_, kind) => CHARACTERS[kind],
-        })
-        .collect();
-    let file = write_file(&execd, "text", text.as_bytes());
-    for (block, tty) in [(1, false), (3, false), (5, true)] {
-        let cmd =
-            format!("stty -opost 2>/dev/null; dd if={} bs={block} status=none", file.display());
-        let request = start(&mut execd, &cmd, tty);
-        let result = finish(&mut execd, request);
-        assert_eq!(output(&result), text, "blocks of {block}");
-        assert_logged(&result, text.as_bytes());
-    }
-}

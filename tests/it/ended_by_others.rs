@@ -100,6 +100,8 @@ fn an_id_never_seen_and_an_end_that_was_told_are_unknown() {
 }
 
 /// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for
+/// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for
+///   by `write_stdin` as any other
 #[test]
 fn an_evicted_session_tells_its_end() {
     let mut execd = Execd::with(&["--max-sessions", "2"], &[]);

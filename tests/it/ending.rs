@@ -104,104 +104,36 @@ fn a_pending_wait_ends_at_its_own_time_also_after_the_end_of_input() {
 ///   newline
 #[test]
 fn the_last_line_counts_without_its_newline() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.send_raw(br#"{"id":1,"method":"exec_command","params":{"cmd":"echo last"}}"#);
-    execd.close_stdin();
-    assert_eq!(execd.next_reply()["result"]["output"], "last\n");
-    finish(execd, 0);
+    let said = |bytes: &[u8]| -> Vec<Value> {
+        let mut execd = Execd::with(&["--max-line-bytes", "1024"], &[]);
+        execd.send_raw(bytes);
+        execd.close_stdin();
+        let lines = finish(execd, 0);
+        lines.iter().filter(|line| !is_notification(line)).map(|line| value(line)).collect()
+    };
+    let last = said(br#"{"id":1,"method":"exec_command","params":{"cmd":"echo last"}}"#);
+    assert_eq!(last[0]["result"]["output"], "last\n");
     // A last line that is cut off is answered as what it is.
-    let mut execd = Execd::with(&[], &[]);
-    execd.send_raw(br#"{"id":1,"method":"exec_comm"#);
-    execd.close_stdin();
-    assert_eq!(execd.next_reply()["error"]["code"], -32700);
-    finish(execd, 0);
-    let mut execd = Execd::with(&["--max-line-bytes", "1024"], &[]);
-    execd.send_raw(&[b'x'; 5_000]);
-    execd.close_stdin();
-    assert_eq!(execd.next_reply()["error"]["data"]["reason"], "line_too_long");
-    finish(execd, 0);
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin execd exits 0
-#[test]
-fn an_empty_input_ends_at_once() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.close_stdin();
-    assert!(finish(execd, 0).is_empty());
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: `printf … \| execd` works in a script
-#[test]
-fn a_script_that_pipes_many_requests_gets_all_answers() {
-    let mut execd = Execd::with(&[], &[]);
-    let mut all = String::new();
-    for at in 0..50 {
-        let exec =
-            json!({"id": at, "method": "exec_command", "params": {"cmd": format!("echo {at}")}});
-        all.push_str(&format!("{exec}\n"));
-    }
-    execd.send_raw(all.as_bytes());
-    execd.close_stdin();
-    let mut outputs: Vec<(u64, String)> = finish(execd, 0)
-        .iter()
-        .filter(|line| !is_notification(line))
-        .map(|line| value(line))
-        .map(|reply| {
-            let output = reply["result"]["output"].as_str().expect("output").to_owned();
-            (reply["id"].as_u64().expect("an id"), output)
-        })
-        .collect();
-    outputs.sort_unstable();
-    let expected: Vec<(u64, String)> = (0..50).map(|at| (at, format!("{at}\n"))).collect();
-    assert_eq!(outputs, expected);
+    assert_eq!(said(br#"{"id":1,"method":"exec_comm"#)[0]["error"]["code"], -32700);
+    assert_eq!(said(&[b'x'; 5_000])[0]["error"]["data"]["reason"], "line_too_long");
+    assert!(said(b"").is_empty(), "an empty input ends at once");
 }
 
 /// rule: protocol.md, End of input, signals, a lost reader: After that every live session is ended:
 ///   SIGTERM, 1 s, SIGKILL
-#[test]
-fn sessions_get_sigterm_first_and_can_clean_up() {
-    let mut execd = Execd::with(&[], &[]);
-    let cmd =
-        "trap 'echo cleaned > cleaned; exit 5' TERM; touch ready; while :; do sleep 0.01; done";
-    let session = execd.open_making(cmd, Some("ready"));
-    execd.close_stdin();
-    let cleaned = execd.file("cleaned");
-    let lines = execd.rest();
-    assert_eq!(execd.exit_code(), Some(0));
-    assert_eq!(exited(&lines, session)["exit_code"], 5);
-    until_file_has(&cleaned, "cleaned");
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: After that every live session is ended:
-///   SIGTERM, 1 s, SIGKILL
-#[test]
-fn what_ignores_sigterm_is_killed_a_second_later() {
-    let mut execd = Execd::with(&[], &[]);
-    let session = execd.open_making(STUBBORN, Some("stubborn"));
-    let pid = pid_in(&execd.file("stubborn"));
-    let before = Instant::now();
-    execd.close_stdin();
-    let lines = execd.rest();
-    assert_eq!(execd.exit_code(), Some(0));
-    let took = before.elapsed();
-    assert!(took >= GRACE, "killed after {took:?}, before its grace was over");
-    assert!(took < SOON, "{took:?}");
-    let end = exited(&lines, session);
-    assert_eq!(end["signal"], "SIGKILL");
-    assert!(!is_there(pid));
-    execd.until_no_session_process();
-}
-
 /// rule: architecture.md, Ending a session: Shutdown: SIGTERM to all sessions at once, one common
 ///   grace of 1 s
 #[test]
-fn all_sessions_share_one_grace() {
+fn sessions_get_sigterm_first_and_sigkill_after_one_common_grace() {
     let mut execd = Execd::with(&[], &[]);
     for at in 0..6 {
         let cmd = format!("trap '' TERM; touch ready{at}; while :; do sleep 0.05; done");
         execd.open_making(&cmd, Some(&format!("ready{at}")));
     }
     let stopped = execd.open_making("touch ready6; kill -STOP $$; sleep 300", Some("ready6"));
+    let cmd =
+        "trap 'echo cleaned > cleaned; exit 5' TERM; touch ready; while :; do sleep 0.01; done";
+    let cleans = execd.open_making(cmd, Some("ready"));
     let before = Instant::now();
     execd.close_stdin();
     let lines = execd.rest();
@@ -211,6 +143,8 @@ fn all_sessions_share_one_grace() {
     let ends: Vec<Value> = (1..=6).map(|id| exited(&lines, id)["signal"].clone()).collect();
     assert_eq!(ends, vec![json!("SIGKILL"); 6]);
     assert_eq!(exited(&lines, stopped)["signal"], "SIGTERM", "a stopped one is continued");
+    assert_eq!(exited(&lines, cleans)["exit_code"], 5);
+    until_file_has(&execd.file("cleaned"), "cleaned");
     execd.until_no_session_process();
 }
 
@@ -224,29 +158,20 @@ fn with_on_eof_wait_sessions_run_to_their_own_end_and_their_exit_carries_the_tai
     let second =
         execd.open_making("echo two; touch two; until [ -e go ]; do sleep 0.01; done", Some("two"));
     execd.send("pending", "exec_command", json!({"cmd": "true"}));
+    execd.send_line(r#"{"method":"exec_command","params":{"cmd":"sleep 0.3; touch made"}}"#);
+    let made = execd.file("made");
     execd.close_stdin();
     assert_eq!(execd.next_reply()["result"]["exit_code"], 0);
     execd.until_idle(|| 0);
     assert_eq!(execd.try_exit(), None, "it waits for the sessions");
     std::fs::write(execd.file("go"), "").expect("a file");
-    let lines = finish(execd, 0);
+    let lines = execd.rest();
+    assert_eq!(execd.exit_code(), Some(0), "{lines:#?}");
     let end = exited(&lines, first);
     assert_eq!((&end["exit_code"], &end["tail"]), (&json!(4), &json!("the end\n")), "{end}");
     let end = exited(&lines, second);
     assert_eq!((&end["exit_code"], &end["tail"]), (&json!(0), &json!("two\n")), "{end}");
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: `--on-eof wait` lets the sessions run
-///   to their own end; their session_exited carries `tail`
-#[test]
-fn with_on_eof_wait_a_short_command_without_id_is_not_cut_off() {
-    let mut execd = Execd::with(&["--on-eof", "wait"], &[]);
-    execd.send_line(r#"{"method":"exec_command","params":{"cmd":"sleep 0.3; touch made"}}"#);
-    execd.close_stdin();
-    let made = execd.file("made");
-    execd.rest();
-    assert_eq!(execd.exit_code(), Some(0));
-    assert!(made.exists());
+    assert!(made.exists(), "a short one without an id is not cut off");
 }
 
 #[test]
@@ -261,6 +186,23 @@ fn with_on_eof_wait_a_signal_still_ends_the_sessions() {
 }
 
 // ---- Signals ----------------------------------------------------------------------------------
+
+/// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
+///   requests answer with what they have (`shutting_down`)
+/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is
+///   128 + signal
+/// rule: unified-exec.md, exec_command, result: `wait_status`: completed, deadline_reached,
+///   absolute_deadline_reached, cancelled, shutting_down
+#[test]
+fn a_signal_answers_what_waits_and_ends_the_sessions() {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        let mut execd = Execd::with(&[], &[]);
+        execd.nothing_but_a_ping();
+        execd.signal(signal);
+        assert!(finish(execd, 128 + signal).is_empty(), "nothing is told where nothing runs");
+        ended_by(signal);
+    }
+}
 
 fn ended_by(signal: i32) {
     let mut execd = Execd::with(&[], &[]);
@@ -293,43 +235,6 @@ fn ended_by(signal: i32) {
     let exec = replies.iter().find(|reply| reply["id"] == "exec").expect("its reply");
     assert_eq!(exec["result"]["output"], "two\n", "with what it has");
     assert_eq!(exited(&lines, session)["signal"], "SIGTERM");
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
-///   requests answer with what they have (`shutting_down`)
-/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is
-///   128 + signal
-/// rule: unified-exec.md, exec_command, result: `wait_status`: completed, deadline_reached,
-///   absolute_deadline_reached, cancelled, shutting_down
-#[test]
-fn sigterm_answers_what_waits_ends_the_sessions_and_exits_143() {
-    ended_by(libc::SIGTERM);
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
-///   requests answer with what they have (`shutting_down`)
-#[test]
-fn sigint_answers_what_waits_ends_the_sessions_and_exits_130() {
-    ended_by(libc::SIGINT);
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
-///   requests answer with what they have (`shutting_down`)
-#[test]
-fn sighup_answers_what_waits_ends_the_sessions_and_exits_129() {
-    ended_by(libc::SIGHUP);
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: Ended by a signal, the exit code is
-///   128 + signal
-#[test]
-fn a_signal_to_an_idle_execd_ends_it() {
-    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-        let mut execd = Execd::with(&[], &[]);
-        execd.nothing_but_a_ping();
-        execd.signal(signal);
-        assert!(finish(execd, 128 + signal).is_empty());
-    }
 }
 
 #[test]
@@ -427,45 +332,6 @@ fn execd_ends_after_a_silence_that_began_with_its_start() {
     assert!(before.elapsed() >= Duration::from_secs(1));
 }
 
-/// rule: protocol.md, End of input, signals, a lost reader: `--exit-after-silence S` ends execd
-///   when nothing came for S seconds
-#[test]
-fn a_silence_ends_the_sessions_and_answers_what_waits() {
-    let mut execd = Execd::with(&["--exit-after-silence", "1"], &[]);
-    let session = execd.open_making("exec sleep 300", None);
-    execd.send("p", "write_stdin", json!({"session_id": session, "yield_time_ms": 600_000}));
-    let before = Instant::now();
-    assert_eq!(execd.next_reply()["result"]["wait_status"], "shutting_down");
-    let lines = finish(execd, 0);
-    assert!(before.elapsed() < SOON);
-    assert_eq!(exited(&lines, session)["signal"], "SIGTERM");
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: `--exit-after-silence S` ends execd
-///   when nothing came for S seconds
-#[test]
-fn anything_that_comes_begins_the_silence_anew() {
-    let silence = Duration::from_secs(2);
-    // Even a machine that stands still for two seconds is no failure: then nothing was shown.
-    let mut execd = Execd::with(&["--exit-after-silence", "2"], &[]);
-    let start = Instant::now();
-    let mut last = start;
-    let mut longest_gap = Duration::ZERO;
-    while start.elapsed() < silence + Duration::from_millis(700) {
-        std::thread::sleep(Duration::from_millis(50));
-        longest_gap = longest_gap.max(last.elapsed());
-        last = Instant::now();
-        // A blank line is heard as well.
-        if execd.try_send(b"\n").is_err() {
-            break;
-        }
-    }
-    assert!(longest_gap >= silence || execd.try_exit().is_none(), "{longest_gap:?}");
-    execd.rest();
-    assert_eq!(execd.exit_code(), Some(0));
-    assert!(longest_gap >= silence || last.elapsed() >= Duration::from_secs(1));
-}
-
 // ---- Detached, left over, orphans, zombies ----------------------------------------------------
 
 /// Starts a session with a child that left it by setsid; gives the child's pid.
@@ -476,6 +342,7 @@ fn detach(execd: &mut Execd) -> i32 {
 }
 
 /// rule: architecture.md, Ending a session: A detached program is left alone at shutdown
+/// rule: architecture.md, The keeper: A goodbye leaves what may stay
 #[test]
 fn what_detached_itself_is_left_alone() {
     for way in ["end of input", "shutdown", "signal"] {
@@ -490,21 +357,10 @@ fn what_detached_itself_is_left_alone() {
         execd.rest();
         let code = if way == "signal" { 128 + libc::SIGTERM } else { 0 };
         assert_eq!(execd.exit_code(), Some(code), "{way}");
+        eventually("its helpers have ended", || execd.marked().len() < 2);
         let left: Vec<i32> = execd.session_processes().iter().map(|one| one.pid).collect();
         assert_eq!(left, [detached], "{way}");
     }
-}
-
-/// rule: architecture.md, Ending a session: `--kill-detached` takes along what has left by setsid
-///   and descends from a member
-#[test]
-fn with_kill_detached_it_is_taken_along() {
-    let mut execd = Execd::with(&["--kill-detached"], &[]);
-    let detached = detach(&mut execd);
-    assert!(is_there(detached));
-    execd.close_stdin();
-    finish(execd, 0);
-    assert!(!is_there(detached));
 }
 
 /// rule: architecture.md, Ending a session: Shutdown ends what was left

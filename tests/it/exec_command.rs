@@ -5,14 +5,11 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
+use crate::common::data::assert_prints;
 use crate::common::*;
 use serde_json::{Value, json};
 
 const KIB: usize = 1024;
-
-fn refused(params: Value, param: &str) -> String {
-    Execd::start().refused("exec_command", params, param)
-}
 
 fn truncation(by: &str, total: (usize, usize), shown: (usize, usize), partial: bool) -> Value {
     json!({
@@ -24,77 +21,22 @@ fn truncation(by: &str, total: (usize, usize), shown: (usize, usize), partial: b
 
 // ---- The result -------------------------------------------------------------------------
 
+/// The fields of a reply are held by tests/it/snapshots.rs, byte by byte.
 /// rule: unified-exec.md, exec_command, result: `exit_code` is the exit status; absent when a
 ///   signal ended it
-#[test]
-fn a_finished_command_tells_its_output_and_exit_code() {
-    let result = Execd::start().run("echo hi; exit 3");
-    assert_eq!(result["exit_code"], 3);
-    assert_eq!(result["output"], "hi\n");
-    assert_eq!(result["wait_status"], "completed");
-    assert_eq!(result["command"], "echo hi; exit 3");
-    assert_eq!(result["tty"], false);
-}
-
 /// rule: protocol.md, Notifications: A field that does not apply is left out, never null
-/// rule: unified-exec.md, exec_command, result: `session_id` only while something runs, never
-///   together with `exit_code`
 /// rule: unified-exec.md, exec_command, result: `wait_mode`, `yield_until`, `effective_wait_ms` on
 ///   waits
-#[test]
-fn a_finished_command_has_exactly_the_fields_that_apply() {
-    let result = Execd::start().run("echo hi");
-    let fields: BTreeSet<&str> =
-        result.as_object().expect("an object").keys().map(String::as_str).collect();
-    let always = BTreeSet::from([
-        "exit_code",
-        "log_path",
-        "cwd",
-        "command",
-        "tty",
-        "yield_time_ms",
-        "wall_time_seconds",
-        "chunk_id",
-        "original_token_count",
-        "output_bytes_total",
-        "output",
-        "wait_status",
-        "header",
-        "cpu_seconds",
-        "max_rss_kib",
-    ]);
-    let sometimes = BTreeSet::from(["wait_mode", "effective_wait_ms", "pid"]);
-    let absent: Vec<_> = always.difference(&fields).collect();
-    assert!(absent.is_empty(), "{absent:?} are not in {result}");
-    let additional: Vec<_> =
-        fields.difference(&always).filter(|f| !sometimes.contains(*f)).collect();
-    assert!(additional.is_empty(), "{additional:?} do not apply: {result}");
-}
-
-/// rule: protocol.md, Notifications: A field that does not apply is left out, never null
-/// rule: unified-exec.md, exec_command, result: `session_id` only while something runs, never
-///   together with `exit_code`
-/// rule: unified-exec.md, exec_command, result: `tool_time_utc` on still-running replies and on
-///   every yield_until reply or error
-#[test]
-fn a_running_command_has_a_session_id_and_no_exit() {
-    let mut execd = Execd::start();
-    let result = execd.open("echo hi; sleep 60");
-    assert_eq!(result["session_id"], 1);
-    assert_eq!(result["output"], "hi\n");
-    assert_eq!(result["wait_status"], "deadline_reached");
-    assert_utc_stamp(&result["tool_time_utc"]);
-    assert!(is_alive(pid_of(&result)));
-    let ends = ["exit_code", "signal", "failure_message", "cpu_seconds", "max_rss_kib", "footer"];
-    assert_absent(&result, &ends);
-    assert_absent(&result, &["truncation", "omitted_bytes", "note", "shell_exit_code", "warning"]);
-}
-
 /// rule: unified-exec.md, exec_command, result: The header's lines are in this order, each only if
 ///   present
 #[test]
-fn the_header_of_a_finished_command_has_these_lines_in_this_order() {
-    let result = Execd::start().run("echo hi");
+fn a_finished_command_tells_its_output_and_its_end() {
+    let result = Execd::start().run("echo hi; exit 143");
+    assert_eq!((&result["exit_code"], &result["output"]), (&json!(143), &json!("hi\n")));
+    assert_eq!(result["wait_status"], "completed");
+    let fields = ["session_id", "signal", "failure_message", "tool_time_utc", "note", "warning"];
+    assert_absent(&result, &fields);
+    assert_absent(&result, &["truncation", "footer", "omitted_bytes", "yield_until"]);
     let header = result["header"].as_str().expect("text");
     let names: Vec<&str> =
         header.lines().map(|line| line.split_once(": ").map_or(line, |(name, _)| name)).collect();
@@ -110,26 +52,30 @@ fn the_header_of_a_finished_command_has_these_lines_in_this_order() {
         "tty",
     ];
     assert_eq!(names, expected);
-    assert!(header.contains("\nexit_code: 0\n") && header.ends_with("\ntty: false"), "{header}");
     assert_eq!(header, expected_header(&result));
 }
 
-/// rule: unified-exec.md, exec_command, result: The header's lines are in this order, each only if
-///   present
-#[test]
-fn the_header_of_a_running_command_names_its_session() {
-    let result = Execd::start().open("sleep 60");
-    let header = result["header"].as_str().expect("text");
-    assert!(header.starts_with("[still running]\nsession_id: 1\nlog_path: /"), "{header}");
-    assert!(header.contains("\ntool_time_utc: "), "something runs: {header}");
-}
-
+/// rule: unified-exec.md, exec_command, result: `session_id` only while something runs, never
+///   together with `exit_code`
+/// rule: unified-exec.md, exec_command, result: `tool_time_utc` on still-running replies and on
+///   every yield_until reply or error
 /// rule: unified-exec.md, exec_command, result: `wall_time_seconds` is a number, with three
 ///   decimals in the header
 #[test]
-fn wall_time_in_the_header_has_three_decimals() {
-    let result = Execd::start().open("sleep 60");
+fn a_running_command_has_a_session_id_and_no_exit() {
+    let mut execd = Execd::start();
+    let result = execd.open("echo hi; sleep 60");
+    assert_eq!(result["session_id"], 1);
+    assert_eq!(result["output"], "hi\n");
+    assert_eq!(result["wait_status"], "deadline_reached");
+    assert_utc_stamp(&result["tool_time_utc"]);
+    assert!(is_alive(pid_of(&result)));
+    let ends = ["exit_code", "signal", "failure_message", "cpu_seconds", "max_rss_kib", "footer"];
+    assert_absent(&result, &ends);
+    assert_absent(&result, &["truncation", "omitted_bytes", "note", "shell_exit_code", "warning"]);
     let header = result["header"].as_str().expect("text");
+    assert!(header.starts_with("[still running]\nsession_id: 1\nlog_path: /"), "{header}");
+    assert!(header.contains("\ntool_time_utc: "), "something runs: {header}");
     let line = header.lines().find_map(|line| line.strip_prefix("wall_time_seconds: "));
     let (whole, decimals) = line.expect("the line").split_once('.').expect("a decimal point");
     assert_eq!(decimals.len(), 3);
@@ -138,36 +84,23 @@ fn wall_time_in_the_header_has_three_decimals() {
 }
 
 /// rule: unified-exec.md, exec_command, result: `chunk_id` is six hex digits
+/// rule: unified-exec.md, exec_command, result: `original_token_count` is ceil(bytes of this call's
+///   output / 4), before truncation
 #[test]
-fn chunk_ids_are_six_hex_digits_and_differ() {
+fn chunk_ids_differ_and_token_counts_are_a_quarter_of_the_bytes_rounded_up() {
     let mut execd = Execd::start();
-    let ids: BTreeSet<String> =
-        (0..8).map(|_| execd.run("true")["chunk_id"].as_str().expect("text").to_owned()).collect();
+    let mut ids = BTreeSet::new();
+    for (bytes, tokens) in [(0, 0), (1, 1), (4, 1), (5, 2), (148, 37), (100_000, 25_000)] {
+        let result = execd.run(&format!("head -c {bytes} /dev/zero | tr '\\0' x"));
+        assert_eq!(result["original_token_count"], tokens, "{bytes} bytes");
+        assert_eq!(result["output_bytes_total"], bytes);
+        ids.insert(result["chunk_id"].as_str().expect("text").to_owned());
+    }
     assert!(
         ids.iter().all(|id| id.len() == 6 && id.bytes().all(|b| b.is_ascii_hexdigit())),
         "{ids:?}"
     );
     assert!(ids.len() > 1, "{ids:?}");
-}
-
-/// rule: unified-exec.md, exec_command, result: `original_token_count` is ceil(bytes of this call's
-///   output / 4), before truncation
-#[test]
-fn token_count_is_a_quarter_of_this_calls_bytes_rounded_up() {
-    let mut execd = Execd::start();
-    for (bytes, tokens) in [(0, 0), (1, 1), (4, 1), (5, 2), (148, 37)] {
-        let result = execd.run(&format!("head -c {bytes} /dev/zero | tr '\\0' x"));
-        assert_eq!(result["original_token_count"], tokens, "{bytes} bytes");
-        assert_eq!(result["output_bytes_total"], bytes);
-    }
-}
-
-/// rule: unified-exec.md, exec_command, result: `original_token_count` is ceil(bytes of this call's
-///   output / 4), before truncation
-#[test]
-fn token_count_is_of_the_text_before_truncation() {
-    let result = Execd::start().run("head -c 100000 /dev/zero | tr '\\0' x");
-    assert_eq!(result["original_token_count"], 25_000);
 }
 
 /// rule: unified-exec.md, exec_command, result: `output_bytes_total` counts since the start of the
@@ -188,13 +121,6 @@ fn output_bytes_total_counts_since_the_start_of_the_session() {
     assert_eq!(last["output"], "678\n");
 }
 
-#[test]
-fn a_command_without_output_has_empty_output() {
-    let result = Execd::start().run("true");
-    assert_eq!(result["output"], "");
-    assert_absent(&result, &["truncation", "footer"]);
-}
-
 /// rule: architecture.md, Bounds: `cpu_seconds` and `max_rss_kib` of the leader in the exit's
 ///   fields
 #[test]
@@ -210,53 +136,31 @@ fn cpu_time_and_peak_memory_of_the_leader_are_told() {
 /// rule: unified-exec.md, exec_command, params: The call answers when the process has exited and
 ///   its output is at end of file
 /// rule: unified-exec.md, exec_command, params: A command that ends earlier answers at once
-#[test]
-fn a_command_that_ends_answers_before_its_yield_time() {
-    let mut execd = Execd::start();
-    let started = now();
-    execd.run("true");
-    assert!(started.elapsed() < AT_ONCE);
-}
-
-/// rule: unified-exec.md, Constants: Yield of exec_command: 10 s by default, clamped to [250 ms, 30
-///   s]
-#[test]
-fn yield_time_is_ten_seconds_when_absent() {
-    let result = Execd::start().exec(json!({"cmd": "true"}));
-    assert_eq!(result["yield_time_ms"], 10_000);
-}
-
 /// rule: unified-exec.md, Constants: Yield of exec_command: 10 s by default, clamped to [250 ms, 30
 ///   s]
 /// rule: unified-exec.md, exec_command, result: `yield_time_ms` is told after clamping
 #[test]
-fn yield_time_is_clamped_to_250_and_30000() {
+fn a_yield_time_is_clamped_and_a_command_that_ends_answers_before_it() {
     let mut execd = Execd::start();
-    for (given, taken) in [(1, 250), (250, 250), (251, 251), (30_000, 30_000), (30_001, 30_000)] {
-        let result = execd.exec(json!({"cmd": "true", "yield_time_ms": given}));
-        assert_eq!(result["yield_time_ms"], taken, "given {given}");
-    }
-    let result = execd.exec(json!({"cmd": "true", "yield_time_ms": 9_007_199_254_740_991_u64}));
-    assert_eq!(result["yield_time_ms"], 30_000);
-}
-
-#[test]
-fn integers_may_be_written_as_json_numbers_of_any_form() {
-    let mut execd = Execd::start();
-    for (id, text, taken) in [(1, "1e3", 1_000), (2, "400.0", 400), (3, "2.5E2", 250)] {
-        let request = format!(
-            r#"{{"id":{id},"method":"exec_command","params":{{"cmd":"true","yield_time_ms":{text}}}}}"#
-        );
-        execd.send_raw(request.as_bytes());
-        execd.send_raw(b"\n");
+    let started = now();
+    execd.run("true");
+    assert!(started.elapsed() < AT_ONCE);
+    assert_eq!(execd.exec(json!({"cmd": "true"}))["yield_time_ms"], 10_000);
+    let given = [
+        ("1", 250),
+        ("251", 251),
+        ("30000", 30_000),
+        ("30001", 30_000),
+        ("9007199254740991", 30_000),
+        ("1e3", 1_000),
+        ("400.0", 400),
+        ("2.5E2", 250),
+    ];
+    for (id, (text, taken)) in (1_u64..).zip(given) {
+        let params = format!(r#"{{"cmd":"true","yield_time_ms":{text}}}"#);
+        execd.send_line(&format!(r#"{{"id":{id},"method":"exec_command","params":{params}}}"#));
         assert_eq!(execd.result_of(id)["yield_time_ms"], taken, "{text}");
     }
-}
-
-#[test]
-fn a_fraction_is_no_yield_time() {
-    let message = refused(json!({"cmd": "true", "yield_time_ms": 400.5}), "yield_time_ms");
-    assert!(message.contains("400.5"), "the message quotes the value: {message}");
 }
 
 /// rule: unified-exec.md, exec_command, params: The call answers when the yield time is over
@@ -288,34 +192,18 @@ fn an_exit_between_two_calls_is_told_by_the_next_one_at_once() {
 
 // ---- Early exit, ids --------------------------------------------------------------------
 
-/// rule: unified-exec.md, Early exit, shell gone, LRU: A process that ends within 150 ms evicts
-///   nobody and is never listed
-#[test]
-fn an_early_exit_never_enters_the_table() {
-    let mut execd = Execd::start();
-    execd.run("true");
-    let list = execd.result("list_sessions", json!({}));
-    assert_eq!((&list["sessions"], &list["active_count"]), (&json!([]), &json!(0)));
-    execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
-}
-
 /// rule: unified-exec.md, exec_command, params: Session ids start at 1, rise, and are never reused
-#[test]
-fn session_ids_start_at_one_and_rise_with_every_command() {
-    let mut execd = Execd::start();
-    assert_eq!(session_of(&execd.open("sleep 60")), 1);
-    execd.run("true");
-    assert_eq!(session_of(&execd.open("sleep 60")), 3);
-    execd.kill(3);
-    assert_eq!(session_of(&execd.open("sleep 60")), 4, "ids are never reused");
-}
-
 /// rule: unified-exec.md, exec_command, params: `--first-session-id N` lets ids go on
 #[test]
-fn first_session_id_lets_ids_go_on() {
-    let mut execd = Execd::with(&["--first-session-id", "4711"], &[]);
-    assert_eq!(session_of(&execd.open("sleep 60")), 4_711);
-    assert_eq!(session_of(&execd.open("sleep 60")), 4_712);
+fn session_ids_start_at_one_and_rise_with_every_command() {
+    for (args, first) in [(&[][..], 1), (&["--first-session-id", "4711"], 4_711)] {
+        let mut execd = Execd::with(args, &[]);
+        assert_eq!(session_of(&execd.open("sleep 60")), first);
+        execd.run("true");
+        assert_eq!(session_of(&execd.open("sleep 60")), first + 2);
+        execd.kill(first + 2);
+        assert_eq!(session_of(&execd.open("sleep 60")), first + 3, "ids are never reused");
+    }
 }
 
 /// A client that went on with an older conversation found its ids given to other commands: only a
@@ -346,84 +234,21 @@ fn ids_can_be_reserved_in_a_running_execd() {
 
 // ---- Where and how the child runs -------------------------------------------------------
 
-/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
-///   resolved against it
+/// More of it is shown by tests/it/hygiene.rs, from outside; this is what a binary for another
+/// processor is held to.
 #[test]
-fn the_child_runs_in_execds_directory_unless_told() {
-    let mut execd = Execd::start();
-    let result = execd.run("pwd -P");
-    assert_eq!(output(&result).trim_end(), execd.workdir().to_str().expect("UTF-8"));
-    assert_eq!(result["cwd"], execd.workdir().to_str().expect("UTF-8"));
-}
-
-/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
-///   resolved against it
-#[test]
-fn an_absolute_workdir_is_taken_as_it_is() {
-    let result = Execd::start().run_with("pwd -P", json!({"workdir": "/"}));
-    assert_eq!((&result["output"], &result["cwd"]), (&json!("/\n"), &json!("/")));
-}
-
-/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
-///   resolved against it
-#[test]
-fn a_relative_workdir_is_resolved_against_execds() {
-    let mut execd = Execd::start();
-    std::fs::create_dir_all(execd.file("a/b")).expect("directories");
-    let result = execd.run_with("pwd -P", json!({"workdir": "a/b"}));
-    let expected = execd.file("a/b");
-    assert_eq!(output(&result).trim_end(), expected.to_str().expect("UTF-8"));
-    assert_eq!(result["cwd"], expected.to_str().expect("UTF-8"));
-}
-
-/// rule: architecture.md, Starting a child: A child has its environment as asked
-/// rule: unified-exec.md, exec_command, params: `env`: a string sets, null unsets
-#[test]
-fn env_sets_and_null_unsets() {
-    let mut execd = Execd::with(&[], &[("KEPT", "kept"), ("GONE", "gone"), ("OTHER", "old")]);
-    let env = json!({"GONE": null, "OTHER": "new", "ADDED": "a = b\nc", "EMPTY": ""});
-    let cmd = "echo \"$KEPT|${GONE-unset}|$OTHER|$ADDED|${EMPTY-unset}|\"";
-    let result = execd.run_with(cmd, json!({"env": env}));
-    assert_eq!(result["output"], "kept|unset|new|a = b\nc||\n");
-}
-
-/// rule: architecture.md, Starting a child: A child knows EXECD_SESSION_ID and EXECD_INSTANCE
-#[test]
-fn the_child_knows_its_session_and_its_execd() {
-    let mut execd = Execd::start();
-    let cmd = "echo \"$EXECD_SESSION_ID $EXECD_INSTANCE\"";
-    let (first, second) = (execd.run(cmd), execd.run(cmd));
-    let (id, instance) = output(&first).trim().split_once(' ').expect("two words");
-    assert_eq!((id, output(&second)), ("1", format!("2 {instance}\n").as_str()));
-    let other = Execd::start().run("echo \"$EXECD_INSTANCE\"");
-    assert!(!instance.is_empty() && output(&other).trim() != instance);
-}
-
-/// rule: architecture.md, Starting a child: TERM=xterm-256color on a PTY only
-#[test]
-fn term_is_set_on_a_terminal_only() {
-    let mut execd = Execd::start();
-    let cmd = "printenv TERM || echo none";
-    assert_eq!(execd.run_with(cmd, json!({"tty": true}))["output"], "xterm-256color\n");
-    assert_eq!(execd.run(cmd)["output"], "none\n");
-}
-
-/// rule: unified-exec.md, exec_command, params: `shell`: default bash, run as `SHELL -c CMD`,
-///   looked up on PATH
-#[test]
-fn another_shell_runs_the_command() {
-    let mut execd = Execd::start();
-    let result = execd.run_with("readlink /proc/$$/exe; echo ok", json!({"shell": "sh"}));
-    let sh = std::fs::canonicalize("/bin/sh").expect("there is a sh");
-    assert_eq!(output(&result), format!("{}\nok\n", sh.display()));
-}
-
-/// rule: unified-exec.md, exec_command, params: `shell`: default bash, run as `SHELL -c CMD`,
-///   looked up on PATH
-#[test]
-fn a_shell_can_be_given_by_its_path() {
-    let result = Execd::start().run_with("echo $((6 * 7))", json!({"shell": "/bin/sh"}));
-    assert_eq!(result["output"], "42\n");
+fn the_child_has_the_descriptors_the_environment_and_the_directory_asked_for() {
+    let mut execd = Execd::with(&[], &[("KEPT", "kept"), ("GONE", "gone")]);
+    let cmd = "ls /proc/$$/fd; ps -o sid= -p $$ | grep -qw $$; \
+               echo \"$? $KEPT ${GONE-unset} $ADDED $EXECD_SESSION_ID\"; pwd -P";
+    for (id, tty) in [(1, false), (2, true)] {
+        let env = json!({"GONE": null, "ADDED": "added"});
+        let result = execd.run_with(cmd, json!({"tty": tty, "env": env, "workdir": "/"}));
+        let words: Vec<&str> = output(&result).split_whitespace().collect();
+        assert_eq!(words[..3], ["0", "1", "2"], "{result}");
+        let id = id.to_string();
+        assert_eq!(words[3..], ["0", "kept", "unset", "added", &id, "/"], "{result}");
+    }
 }
 
 /// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built before
@@ -433,71 +258,17 @@ fn a_shell_can_be_given_by_its_path() {
 #[test]
 fn the_shell_is_looked_up_on_the_childs_path() {
     let mut execd = Execd::start();
+    let sh = std::fs::canonicalize("/bin/sh").expect("there is a sh");
+    for shell in ["sh", "/bin/sh"] {
+        let result = execd.run_with("readlink /proc/$$/exe; echo ok", json!({"shell": shell}));
+        assert_eq!(output(&result), format!("{}\nok\n", sh.display()));
+    }
     let shell = execd.file("myshell");
     std::fs::write(&shell, "#!/bin/sh\necho \"mine: $1 [$2] $#\"\n").expect("a script");
     std::fs::set_permissions(&shell, std::fs::Permissions::from_mode(0o755)).expect("chmod");
     let path = execd.workdir().to_str().expect("UTF-8").to_owned();
     let params = json!({"shell": "myshell", "env": {"PATH": path}});
     assert_eq!(execd.run_with("a 'b' c", params)["output"], "mine: -c [a 'b' c] 2\n");
-}
-
-/// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
-#[test]
-fn stdin_is_an_open_pipe_unless_told() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("cat"));
-    let link = execd.run("readlink /proc/self/fd/0");
-    assert!(output(&link).starts_with("pipe:"), "{link}");
-    execd.kill(session);
-}
-
-/// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
-#[test]
-fn stdin_null_is_at_its_end() {
-    let mut execd = Execd::start();
-    let result = execd.run_with("cat; readlink /proc/self/fd/0", json!({"stdin": "null"}));
-    assert_eq!(result["output"], "/dev/null\n");
-}
-
-/// rule: architecture.md, A session: A child has one pipe for stdout and stderr: their order is
-///   exactly the child's
-#[test]
-fn stdout_and_stderr_share_one_pipe_so_their_order_is_exact() {
-    let cmd = "for ((i = 0; i < 500; i++)); do echo out $i; echo err $i >&2; done";
-    let result = Execd::start().run(cmd);
-    let expected: String = (0..500).map(|i| format!("out {i}\nerr {i}\n")).collect();
-    assert_eq!(output(&result), expected);
-}
-
-/// rule: architecture.md, Starting a child: A child has a session of its own
-#[test]
-fn the_child_has_a_session_of_its_own() {
-    let result = Execd::start().run("echo $$; ps -o sid=,pgid= -p $$; true");
-    let numbers: Vec<&str> = output(&result).split_whitespace().collect();
-    assert_eq!(numbers.len(), 3, "{result}");
-    assert!(numbers.iter().all(|number| *number == numbers[0]), "{result}");
-}
-
-/// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
-#[test]
-fn the_child_gets_no_descriptor_but_its_three() {
-    let mut execd = Execd::start();
-    execd.open("sleep 60");
-    for tty in [false, true] {
-        let result = execd.run_with("ls /proc/$$/fd; true", json!({"tty": tty}));
-        let fds: Vec<&str> = output(&result).split_whitespace().collect();
-        // bash keeps a copy of its terminal as 255 when it is interactive, which this is not.
-        assert_eq!(fds, ["0", "1", "2"], "tty {tty}");
-    }
-}
-
-/// rule: architecture.md, Starting a child: A child has every signal at its default and an empty
-///   signal mask
-#[test]
-fn the_child_starts_with_no_signal_blocked_or_ignored() {
-    let result = Execd::start().run("exec grep -E 'Sig(Blk|Ign)' /proc/self/status");
-    let words: Vec<&str> = output(&result).split_whitespace().collect();
-    assert_eq!(words, ["SigBlk:", "0000000000000000", "SigIgn:", "0000000000000000"]);
 }
 
 /// rule: unified-exec.md, exec_command, params: `name` is a label for lists
@@ -515,35 +286,22 @@ fn a_name_is_a_label_in_the_list() {
 
 /// rule: unified-exec.md, Constants: PTY default 120×30, cols clamped to [20, 500], rows to [5,
 ///   300]
-#[test]
-fn a_terminal_has_thirty_rows_of_120_columns() {
-    let result = Execd::start().run_with("stty size", json!({"tty": true}));
-    assert_eq!((&result["output"], &result["tty"]), (&json!("30 120\n"), &json!(true)));
-    assert!(result["header"].as_str().expect("text").ends_with("\ntty: true"));
-}
-
-/// rule: unified-exec.md, Constants: PTY default 120×30, cols clamped to [20, 500], rows to [5,
-///   300]
-#[test]
-fn a_terminals_size_is_clamped() {
-    let mut execd = Execd::start();
-    for (cols, rows, size) in [
-        (80, 24, "24 80\n"),
-        (20, 5, "5 20\n"),
-        (1, 1, "5 20\n"),
-        (500, 300, "300 500\n"),
-        (100_000, 100_000, "300 500\n"),
-    ] {
-        let params = json!({"tty": true, "cols": cols, "rows": rows});
-        assert_eq!(execd.run_with("stty size", params)["output"], size, "{cols} × {rows}");
-    }
-}
-
 /// rule: architecture.md, Starting a child: A PTY is the child's controlling terminal
 #[test]
-fn all_three_descriptors_are_the_terminal_and_it_controls_the_session() {
+fn a_terminal_has_the_size_that_was_asked_for_clamped_and_controls_the_session() {
+    let mut execd = Execd::start();
+    for (more, size) in [
+        (json!({}), "30 120\n"),
+        (json!({"cols": 80, "rows": 24}), "24 80\n"),
+        (json!({"cols": 1, "rows": 1}), "5 20\n"),
+        (json!({"cols": 100_000, "rows": 100_000}), "300 500\n"),
+    ] {
+        let result = execd.run_with("stty size", merged(json!({"tty": true}), more.clone()));
+        assert_eq!((&result["output"], &result["tty"]), (&json!(size), &json!(true)), "{more}");
+        assert!(result["header"].as_str().expect("text").ends_with("\ntty: true"));
+    }
     let cmd = "test -t 0 && test -t 1 && test -t 2 && tty && echo controlled >/dev/tty";
-    let result = Execd::start().run_with(cmd, json!({"tty": true}));
+    let result = execd.run_with(cmd, json!({"tty": true}));
     assert!(output(&result).starts_with("/dev/pts/"), "{result}");
     assert!(output(&result).ends_with("\ncontrolled\n"), "{result}");
     assert_eq!(result["exit_code"], 0);
@@ -551,112 +309,53 @@ fn all_three_descriptors_are_the_terminal_and_it_controls_the_session() {
 
 /// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` sets the PTY's size; the
 ///   child gets SIGWINCH
-#[test]
-fn resize_changes_the_size_that_the_child_sees() {
-    let mut execd = Execd::start();
-    let cmd = "trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.02; done";
-    let session = execd.open_until_with(cmd, "ready", json!({"tty": true}));
-    execd.result("resize_session", json!({"session_id": session, "cols": 100, "rows": 40}));
-    let result = execd.until_exit(session);
-    assert!(output(&result).ends_with("40 100\n"), "{result}");
-}
-
 /// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` clamps like the start
 #[test]
-fn resize_clamps_like_the_start() {
+fn resize_changes_the_size_that_the_child_sees_and_clamps_like_the_start() {
     let mut execd = Execd::start();
-    let params = json!({"tty": true});
-    let session = execd.open_until_with("echo ready; read x; stty size", "ready", params);
-    execd.result("resize_session", json!({"session_id": session, "cols": 1, "rows": 9_999}));
-    let result =
-        execd.write(json!({"session_id": session, "chars": "\\n", "yield_time_ms": 30_000}));
-    assert!(output(&result).ends_with("300 20\n"), "{result}");
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` of a pipe session: −32602
-#[test]
-fn resize_of_a_pipe_session_is_refused() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
-    let params = json!({"session_id": session, "cols": 100, "rows": 40});
-    assert_eq!(execd.error("resize_session", params)["code"], -32602);
-}
-
-// ---- Params that are refused ------------------------------------------------------------
-
-/// rule: unified-exec.md, exec_command, params: `cmd` is required and not empty
-#[test]
-fn cmd_is_required_and_not_empty() {
-    refused(json!({}), "cmd");
-    refused(json!({"cmd": ""}), "cmd");
-    refused(json!({"cmd": 5}), "cmd");
-    refused(json!({"cmd": null}), "cmd");
-}
-
-/// rule: protocol.md, Errors: −32602: `data.param` names it, the message quotes the value as given
-#[test]
-fn a_refusal_quotes_the_value_as_given() {
-    let message = refused(json!({"cmd": "true", "stdin": "file"}), "stdin");
-    assert!(message.contains("\"file\""), "{message}");
+    let cmd = "trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.02; done";
+    for (cols, rows, size) in [(100, 40, "40 100\n"), (1, 9_999, "300 20\n")] {
+        let session = execd.open_until_with(cmd, "ready", json!({"tty": true}));
+        let params = json!({"session_id": session, "cols": cols, "rows": rows});
+        execd.result("resize_session", params);
+        let result = execd.until_exit(session);
+        assert!(output(&result).ends_with(size), "{result}");
+    }
 }
 
 // ---- Commands that cannot start ---------------------------------------------------------
 
 /// rule: protocol.md, Errors: A command that cannot start is a result with `exit_code: -1` and
 ///   `failure_message` with the errno's name
-#[test]
-fn a_missing_shell_is_a_result_with_the_systems_reason() {
-    let result = Execd::start().run_with("true", json!({"shell": "nosuchshell"}));
-    let reason = "spawn nosuchshell: ENOENT: No such file or directory";
-    assert_eq!((&result["exit_code"], &result["failure_message"]), (&json!(-1), &json!(reason)));
-    let header = result["header"].as_str().expect("text");
-    assert!(
-        header.starts_with(&format!("[exited]\nexit_code: -1\nfailure: {reason}\n")),
-        "{header}"
-    );
-    assert_absent(&result, &["session_id", "signal", "pid", "cpu_seconds", "max_rss_kib"]);
-}
-
-/// rule: protocol.md, Errors: A command that cannot start is a result with `exit_code: -1` and
-///   `failure_message` with the errno's name
-#[test]
-fn a_missing_workdir_is_a_result_with_the_systems_reason() {
-    let mut execd = Execd::start();
-    let result = execd.run_with("true", json!({"workdir": "nowhere"}));
-    let message = result["failure_message"].as_str().expect("text");
-    assert_eq!(result["exit_code"], -1);
-    assert!(message.contains("ENOENT: No such file or directory"), "{message}");
-    assert!(message.contains("nowhere"), "{message}");
-    std::fs::write(execd.file("plain"), "").expect("a file");
-    let result = execd.run_with("true", json!({"workdir": "plain"}));
-    assert!(result["failure_message"].as_str().expect("text").contains("ENOTDIR"), "{result}");
-}
-
-/// rule: protocol.md, Errors: A command that cannot start is a result with `exit_code: -1` and
-///   `failure_message` with the errno's name
 /// rule: architecture.md, Starting a child: A failure between clone and exec is answered at once
 ///   with its reason
-#[test]
-fn a_shell_that_is_no_program_is_a_result_with_the_systems_reason() {
-    let mut execd = Execd::start();
-    std::fs::write(execd.file("plain"), "text").expect("a file");
-    let shell = execd.file("plain").to_str().expect("UTF-8").to_owned();
-    let result = execd.run_with("true", json!({"shell": shell}));
-    assert!(result["failure_message"].as_str().expect("text").contains("EACCES"), "{result}");
-}
-
 /// rule: architecture.md, Starting a child: A command over the kernel's 128 KiB argument limit: a
 ///   result with E2BIG and advice
 #[test]
-fn a_command_over_the_kernels_limit_is_a_result_with_advice() {
+fn a_command_that_cannot_start_is_a_result_with_the_systems_reason() {
     let mut execd = Execd::start();
+    std::fs::write(execd.file("plain"), "text").expect("a file");
+    let plain = execd.file("plain").to_str().expect("UTF-8").to_owned();
     let long = format!("true {}", "x".repeat(200 * KIB));
-    let result = execd.run(&long);
-    let message = result["failure_message"].as_str().expect("text");
-    assert_eq!(result["exit_code"], -1);
-    assert!(message.contains("E2BIG") && message.contains("file"), "{message}");
+    for (cmd, more, reason) in [
+        ("true", json!({"shell": "nosuchshell"}), "spawn nosuchshell: ENOENT: No such file"),
+        ("true", json!({"workdir": "nowhere"}), "nowhere: ENOENT: No such file or directory"),
+        ("true", json!({"workdir": "plain"}), "ENOTDIR"),
+        ("true", json!({"shell": plain}), "EACCES"),
+        (long.as_str(), json!({}), "E2BIG"),
+    ] {
+        let result = execd.run_with(cmd, more);
+        let message = result["failure_message"].as_str().expect("text");
+        assert_eq!(result["exit_code"], -1);
+        assert!(message.contains(reason), "{message}");
+        assert!(reason != "E2BIG" || message.contains("file"), "what to do: {message}");
+        let header = result["header"].as_str().expect("text");
+        let begin = format!("[exited]\nexit_code: -1\nfailure: {message}\n");
+        assert!(header.starts_with(&begin), "{header}");
+        assert_absent(&result, &["session_id", "signal", "pid", "cpu_seconds", "max_rss_kib"]);
+    }
     let fits = format!("echo ok {}", "x".repeat(100 * KIB));
-    assert_eq!(execd.run_with(&fits, json!({}))["exit_code"], 0);
+    assert_eq!(execd.run(&fits)["exit_code"], 0);
 }
 
 /// rule: architecture.md, Starting a child: A failed start leaves no session, log, descriptor or
@@ -684,129 +383,98 @@ fn a_failed_start_leaves_nothing_behind() {
 // ---- Ends by a signal -------------------------------------------------------------------
 
 /// rule: unified-exec.md, exec_command, result: `signal` names the signal; no 128+n
+/// rule: architecture.md, Bounds: A SIGKILL that execd did not send gets a `note`
 #[test]
 fn a_signal_death_has_no_exit_code() {
     let mut execd = Execd::start();
-    for signal in ["SIGTERM", "SIGINT", "SIGHUP", "SIGSEGV", "SIGUSR1"] {
+    for signal in ["SIGTERM", "SIGINT", "SIGHUP", "SIGSEGV", "SIGUSR1", "SIGKILL"] {
         let result = execd.run(&format!("kill -{} $$; sleep 60", &signal[3..]));
         assert_eq!(result["signal"], signal);
-        assert_absent(&result, &["exit_code", "note"]);
+        assert_absent(&result, &["exit_code"]);
         let header = result["header"].as_str().expect("text");
         assert!(header.starts_with(&format!("[exited]\nsignal: {signal}\n")), "{header}");
+        if signal == "SIGKILL" {
+            let note = result["note"].as_str().unwrap_or_else(|| panic!("no note: {result}"));
+            assert!(note.contains("out-of-memory") || note.contains("SIGKILL"), "{note}");
+            assert!(header.contains(&format!("\nnote: {note}\n")));
+        } else {
+            assert_absent(&result, &["note"]);
+        }
     }
-}
-
-/// rule: architecture.md, Bounds: A SIGKILL that execd did not send gets a `note`
-#[test]
-fn a_kill_that_execd_did_not_send_has_a_note() {
-    let result = Execd::start().run("kill -KILL $$; sleep 60");
-    assert_eq!(result["signal"], "SIGKILL");
-    let note = result["note"].as_str().unwrap_or_else(|| panic!("no note: {result}"));
-    assert!(note.contains("out-of-memory") || note.contains("SIGKILL"), "{note}");
-    assert!(result["header"].as_str().expect("text").contains(&format!("\nnote: {note}\n")));
-}
-
-/// rule: unified-exec.md, exec_command, result: `exit_code` is the exit status; absent when a
-///   signal ended it
-#[test]
-fn exit_status_128_and_more_stays_an_exit_code() {
-    let result = Execd::start().run("exit 143");
-    assert_eq!(result["exit_code"], 143);
-    assert_absent(&result, &["signal"]);
 }
 
 // ---- Truncation -------------------------------------------------------------------------
 
 /// rule: unified-exec.md, Truncation, retention, text: Truncation keeps the tail: whole lines, at
 ///   most 2,000
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps at most 50 KiB
 #[test]
-fn two_thousand_lines_are_whole() {
-    let result = Execd::start().run("seq 1 2000");
-    let expected: String = (1..=2_000).map(|i| format!("{i}\n")).collect();
-    assert_eq!(output(&result), expected);
-    assert_absent(&result, &["truncation", "footer"]);
+fn what_is_within_the_bounds_is_whole() {
+    let mut execd = Execd::start();
+    let lines: String = (1..=2_000).map(|i| format!("{i}\n")).collect();
+    let wide =
+        "yes 123456789012345678901234567890123456789012345678901234567890123 | head -c 51200";
+    let bytes = format!("{}\n", &"1234567890".repeat(7)[..63]).repeat(800);
+    for (cmd, expected) in [("seq 1 2000", lines), (wide, bytes)] {
+        let result = execd.run(cmd);
+        assert!(output(&result) == expected, "{cmd}: {result}");
+        assert_absent(&result, &["truncation", "footer"]);
+    }
 }
 
 /// rule: unified-exec.md, exec_command, result: footer: `[Showing lines A-B of N. Full output:
 ///   PATH]`
-/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps the tail: whole lines, at
-///   most 2,000
+/// rule: unified-exec.md, exec_command, result: footer: ` (50.0KB limit)` when bytes cut it
+/// rule: unified-exec.md, exec_command, result: footer: `[Showing last 50.0KB of final line (line N
+///   is larger …)]`
 /// rule: unified-exec.md, Truncation, retention, text: A truncated text has no newline at its end
-#[test]
-fn more_lines_keep_their_last_two_thousand() {
-    let result = Execd::start().run("seq 1 3000");
-    let expected: Vec<String> = (1_001..=3_000).map(|i| i.to_string()).collect();
-    assert_eq!(output(&result), expected.join("\n"));
-    assert_eq!(result["truncation"], truncation("lines", (3_000, 13_893), (2_000, 9_999), false));
-    let log = result["log_path"].as_str().expect("text");
-    assert_eq!(result["footer"], format!("[Showing lines 1001-3000 of 3000. Full output: {log}]"));
-}
-
+/// rule: unified-exec.md, Truncation, retention, text: A single last line over 50 KiB keeps its
+///   last 50 KiB at a UTF-8 boundary (`lastLinePartial`)
 /// rule: architecture.md, The keeper: A reply that says exited or points at the log is written when
 ///   the log is complete up to its last byte
 #[test]
-fn the_log_of_a_truncated_reply_is_complete() {
+fn more_keeps_its_tail_and_the_footer_says_what_is_shown_of_how_much() {
     let mut execd = Execd::start();
-    let result = execd.run("seq 1 100000");
-    let expected: String = (1..=100_000).map(|i| format!("{i}\n")).collect();
-    assert!(log_of(&result) == expected.as_bytes(), "the log differs");
-    assert_absent(&result, &["log_complete", "log_truncated"]);
-}
-
-/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps at most 50 KiB
-#[test]
-fn fifty_kib_are_whole() {
-    let result = Execd::start()
-        .run("yes 123456789012345678901234567890123456789012345678901234567890123 | head -c 51200");
-    assert_eq!(output(&result).len(), 50 * KIB);
-    assert_absent(&result, &["truncation", "footer"]);
-}
-
-/// rule: unified-exec.md, exec_command, result: footer: ` (50.0KB limit)` when bytes cut it
-/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps at most 50 KiB
-#[test]
-fn more_bytes_keep_their_last_whole_lines() {
-    let result = Execd::start().run("for ((i = 1; i <= 900; i++)); do printf '%0100d\\n' $i; done");
-    let expected: Vec<String> = (395..=900).map(|i| format!("{i:0100}")).collect();
-    assert_eq!(output(&result), expected.join("\n"));
-    assert_eq!(result["truncation"], truncation("bytes", (900, 90_900), (506, 51_105), false));
-    let log = result["log_path"].as_str().expect("text");
-    let footer = format!("[Showing lines 395-900 of 900 (50.0KB limit). Full output: {log}]");
-    assert_eq!(result["footer"], footer);
-}
-
-/// rule: unified-exec.md, Truncation, retention, text: A single last line over 50 KiB keeps its
-///   last 50 KiB at a UTF-8 boundary (`lastLinePartial`)
-#[test]
-fn a_single_long_line_keeps_its_end() {
-    let result = Execd::start().run("printf start; head -c 69994 /dev/zero | tr '\\0' x; printf E");
-    assert_eq!(output(&result), format!("{}E", "x".repeat(50 * KIB - 1)));
-    assert_eq!(result["truncation"], truncation("bytes", (1, 70_000), (1, 51_200), true));
-    let log = result["log_path"].as_str().expect("text");
-    let footer = format!(
-        "[Showing last 50.0KB of final line (line 1 is larger than the 50.0KB limit). \
-         Full output: {log}]"
-    );
-    assert_eq!(result["footer"], footer);
-}
-
-/// rule: unified-exec.md, exec_command, result: footer: `[Showing last 50.0KB of final line (line N
-///   is larger …)]`
-#[test]
-fn the_footer_of_a_long_last_line_names_its_number() {
-    let result = Execd::start().run("echo a; echo b; head -c 60000 /dev/zero | tr '\\0' x");
-    assert_eq!(result["truncation"], truncation("bytes", (3, 60_004), (1, 51_200), true));
-    let footer = result["footer"].as_str().expect("text");
-    assert!(footer.contains("of final line (line 3 is larger"), "{footer}");
-}
-
-/// rule: unified-exec.md, Truncation, retention, text: A single last line over 50 KiB keeps its
-///   last 50 KiB at a UTF-8 boundary (`lastLinePartial`)
-#[test]
-fn a_long_line_is_cut_between_characters() {
-    let result = Execd::start().run("for ((i = 0; i < 20000; i++)); do printf €; done");
-    assert_eq!(output(&result), "€".repeat(17_066));
-    assert_eq!(result["truncation"], truncation("bytes", (1, 60_000), (1, 51_198), true));
+    let lines: Vec<String> = (98_001..=100_000).map(|i| i.to_string()).collect();
+    let wide: Vec<String> = (395..=900).map(|i| format!("{i:0100}")).collect();
+    let of_line = |line: u64| {
+        format!("last 50.0KB of final line (line {line} is larger than the 50.0KB limit)")
+    };
+    for (cmd, expected, cut, shown) in [
+        (
+            "seq 1 100000",
+            lines.join("\n"),
+            truncation("lines", (100_000, 588_895), (2_000, 12_000), false),
+            "lines 98001-100000 of 100000".to_owned(),
+        ),
+        (
+            "for ((i = 1; i <= 900; i++)); do printf '%0100d\\n' $i; done",
+            wide.join("\n"),
+            truncation("bytes", (900, 90_900), (506, 51_105), false),
+            "lines 395-900 of 900 (50.0KB limit)".to_owned(),
+        ),
+        (
+            "echo a; echo b; head -c 59999 /dev/zero | tr '\\0' x; printf E",
+            format!("{}E", "x".repeat(50 * KIB - 1)),
+            truncation("bytes", (3, 60_004), (1, 51_200), true),
+            of_line(3),
+        ),
+        (
+            "for ((i = 0; i < 20000; i++)); do printf €; done",
+            "€".repeat(17_066),
+            truncation("bytes", (1, 60_000), (1, 51_198), true),
+            of_line(1),
+        ),
+    ] {
+        let result = execd.run(cmd);
+        assert!(output(&result) == expected, "{cmd}: {result}");
+        assert_eq!(result["truncation"], cut, "{cmd}");
+        let log = log_path(&result);
+        let footer = format!("[Showing {shown}. Full output: {}]", log.display());
+        assert_eq!(result["footer"], footer, "{cmd}");
+        assert_prints(&log, cmd);
+        assert_absent(&result, &["log_complete", "log_truncated"]);
+    }
 }
 
 /// rule: unified-exec.md, Truncation, retention, text: Line numbers and totals count this call's
@@ -825,20 +493,6 @@ fn line_numbers_are_of_this_calls_text() {
 }
 
 // ---- Retention --------------------------------------------------------------------------
-
-/// rule: unified-exec.md, exec_command, result: `omitted_bytes` only when the retention dropped
-///   bytes since the last call
-#[test]
-fn output_over_the_retention_tells_what_was_omitted() {
-    let mut execd = Execd::start();
-    let result = execd.run("head -c 3145728 /dev/zero | tr '\\0' x");
-    assert_eq!(result["omitted_bytes"], 2 * 1024 * KIB);
-    assert_eq!(result["output_bytes_total"], 3 * 1024 * KIB);
-    assert_eq!(output(&result), "x".repeat(50 * KIB));
-    assert_eq!(log_of(&result).len(), 3 * 1024 * KIB);
-    let header = result["header"].as_str().expect("text");
-    assert!(header.contains("\nomitted_bytes: 2097152\n"), "{header}");
-}
 
 /// rule: unified-exec.md, Truncation, retention, text: At the gap `output` has a line that tells
 ///   how much was omitted
@@ -873,43 +527,4 @@ fn omitted_bytes_are_those_since_the_last_call() {
     assert!(output(&first).ends_with("ready\n") || output(&first).is_empty(), "{first}");
     assert_eq!(last["output"], "rest\n");
     assert_absent(&last, &["omitted_bytes"]);
-}
-
-// ---- Logs -------------------------------------------------------------------------------
-
-/// rule: architecture.md, The keeper: The log's name is `execd-<session_id>-<8 hex>.log`, its mode
-///   0600
-#[test]
-fn the_log_is_a_private_file_named_after_its_session() {
-    let mut execd = Execd::start();
-    let result = execd.run("echo hi");
-    let path = log_path(&result);
-    assert_eq!(path.parent(), Some(execd.log_dir().as_path()));
-    let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8");
-    let random = name.strip_prefix("execd-1-").and_then(|rest| rest.strip_suffix(".log"));
-    let random = random.unwrap_or_else(|| panic!("{name}"));
-    assert!(random.len() == 8 && random.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
-    let mode = |path| std::fs::metadata(path).expect("it exists").permissions().mode() & 0o7777;
-    assert_eq!((mode(path), mode(execd.log_dir())), (0o600, 0o700));
-}
-
-/// rule: architecture.md, The keeper: Every byte read from a child is in its log, unaltered (pipe)
-/// rule: unified-exec.md, Truncation, retention, text: The log holds the raw bytes
-#[test]
-fn the_log_holds_every_byte_unaltered() {
-    let all: String = (0..=255).map(|byte| format!("\\{byte:03o}")).collect();
-    let mut execd = Execd::start();
-    let result = execd.run(&format!("printf '{all}'; printf '\\033[31mred\\r\\n'"));
-    let mut expected: Vec<u8> = (0..=255).collect();
-    expected.extend(b"\x1b[31mred\r\n");
-    assert_eq!(log_of(&result), expected);
-}
-
-/// rule: architecture.md, The keeper: The file exists when the first reply or notification that
-///   names it is written
-#[test]
-fn the_log_exists_when_the_first_reply_names_it() {
-    let mut execd = Execd::start();
-    let result = execd.open("sleep 60");
-    assert_eq!(log_of(&result), b"");
 }

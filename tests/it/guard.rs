@@ -466,19 +466,6 @@ fn members_that_became_another_user_do_not_survive_where_execd_is_root() {
     eventually("no member is left", || outside::members(sid).is_empty());
 }
 
-/// rule: architecture.md, The keeper: Keeper gone: no child is blocked or killed for it
-#[test]
-fn the_death_of_the_keeper_harms_no_session() {
-    let mut execd = Execd::start();
-    let keeper = execd.keeper();
-    let opened = execd.open("exec cat");
-    send_signal(keeper, libc::SIGKILL);
-    eventually("it is gone", || !is_alive(keeper));
-    let text = execd.input_until(session_of(&opened), "still here\\n", "still here\n");
-    assert!(text.contains("still here"));
-    assert!(is_alive(pid_of(&opened)));
-}
-
 /// rule: architecture.md, Ending a session: kill -9 of execd: within a moment no member of its
 ///   sessions is left
 #[test]
@@ -492,25 +479,4 @@ fn a_program_that_forks_without_end_loses() {
     assert!(opened > 0);
     eventually("it forks", || execd.session_processes().len() > 6);
     kill_and_expect_nothing(&mut execd, keeper);
-}
-
-/// rule: architecture.md, The keeper: A goodbye leaves what may stay
-#[test]
-fn a_goodbye_of_execd_leaves_what_may_stay() {
-    let mut execd = Execd::start();
-    execd.leaves_processes_behind();
-    let keeper = execd.keeper();
-    let cmd = "setsid -f sh -c 'echo $$ > daemon; exec sleep 300' </dev/null >/dev/null 2>&1; \
-               while ! test -s daemon; do sleep 0.01; done; echo up; exec sleep 300";
-    execd.open_until(cmd, "up");
-    let daemon: i32 = std::fs::read_to_string(execd.file("daemon"))
-        .expect("written")
-        .trim()
-        .parse()
-        .expect("a pid");
-    execd.close_stdin();
-    assert!(execd.wait_exit().success());
-    eventually("the keeper has ended", || !is_alive(keeper));
-    assert!(is_alive(daemon));
-    send_signal(daemon, libc::SIGKILL);
 }

@@ -3,10 +3,10 @@
 //! from outside: a shell that looks at itself changes what it sees.
 
 use crate::common::outside::{
-    comm, environment, fds, file_limit, go_on, is_cloexec, place, signal_set, status_field,
-    status_number, stop, until_runs,
+    environment, fds, file_limit, is_cloexec, place, signal_set, status_field, status_number,
+    until_runs,
 };
-use crate::common::{Execd, Setup, eventually, is_alive, missing, output, pid_of, send_signal};
+use crate::common::{Execd, Setup, eventually, missing, output, pid_of, send_signal};
 use serde_json::json;
 
 /// dash and bash both leave signals as they are when they exec.
@@ -21,6 +21,7 @@ fn sleeper(execd: &mut Execd, tty: bool, shell: &str) -> i32 {
 }
 
 /// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
+/// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
 #[test]
 fn a_child_has_descriptors_0_to_2_and_no_other() {
     // Descriptors that execd itself inherited without CLOEXEC must not pass through it.
@@ -165,6 +166,8 @@ fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
 
 /// rule: architecture.md, Starting a child: A child has the umask and the working directory as
 ///   asked
+/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
+///   resolved against it
 #[test]
 fn a_child_has_execds_umask_and_the_directory_asked_for() {
     let mut execd = Setup::new(&[])
@@ -196,6 +199,9 @@ fn a_child_has_execds_umask_and_the_directory_asked_for() {
 }
 
 /// rule: architecture.md, Starting a child: A child has its environment as asked
+/// rule: architecture.md, Starting a child: A child knows EXECD_SESSION_ID and EXECD_INSTANCE
+/// rule: architecture.md, Starting a child: TERM=xterm-256color on a PTY only
+/// rule: unified-exec.md, exec_command, params: `env`: a string sets, null unsets
 #[test]
 fn a_child_has_the_environment_asked_for_and_execds_marks() {
     let envs = [("KEPT", "as it is"), ("CHANGED", "old"), ("GONE", "x"), ("TERM", "dumb")];
@@ -279,7 +285,7 @@ fn the_keeper_has_its_own_session_and_name_and_ignores_what_ends_others() {
     assert_eq!(found.tty, 0);
     assert_eq!(status_number(keeper, "Threads"), 1);
     let ignored = signal_set(keeper, "SigIgn");
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
         assert!(ignored.contains(&u32::try_from(signal).expect("positive")), "{signal}");
         send_signal(keeper, signal);
     }
@@ -310,22 +316,4 @@ fn the_keeper_holds_none_of_execds_own_descriptors() {
     }
     let cwd = std::fs::read_link(format!("/proc/{keeper}/cwd")).expect("it runs");
     assert_eq!(cwd.to_str(), Some("/"), "it keeps no directory busy");
-}
-
-/// rule: architecture.md, The keeper: The keeper has its own session, ignores INT, TERM, HUP and
-///   holds none of execd's fds 0 to 2
-#[test]
-fn who_reads_execds_output_sees_its_end_although_the_keeper_lives_on() {
-    let mut execd = Setup::new(&[]).unwatched().start();
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
-    until_runs(keeper, "sessions-log");
-    stop(keeper);
-    execd.close_stdin();
-    assert!(execd.wait_exit().success());
-    // Both end only when nobody holds them any more.
-    execd.all_lines();
-    assert_eq!(execd.whole_stderr(), "");
-    assert_eq!(comm(keeper), "sessions-log", "it is stopped, not gone");
-    go_on(keeper);
-    eventually("the keeper has ended", || !is_alive(keeper));
 }

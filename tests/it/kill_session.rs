@@ -18,97 +18,59 @@ fn kill_with(execd: &mut Execd, session: u64, signal: Value) -> Value {
     execd.result("kill_session", json!({"session_id": session, "signal": signal}))
 }
 
-fn kill_sleep(signal: Value) -> Value {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
-    kill_with(&mut execd, session, signal)
-}
-
 // ---- Signals ----------------------------------------------------------------------------
 
 /// rule: unified-exec.md, kill_session: The default signal is SIGTERM
-#[test]
-fn the_default_is_sigterm() {
-    let mut execd = Execd::start();
-    let session = execd.open_until(TELLING, "ready");
-    let result = execd.kill(session);
-    assert_eq!((&result["exit_code"], escalated(&result)), (&json!(9), false));
-    assert!(result["final_output"].as_str().expect("text").contains("got TERM"), "{result}");
-}
-
 /// rule: unified-exec.md, kill_session: Signals in any case, with or without SIG, or a number
 #[test]
-fn signals_are_named_with_or_without_sig_in_any_case() {
-    for name in ["SIGTERM", "TERM", "term", "sigterm", "SigTerm", "sigTERM"] {
-        assert_eq!(kill_sleep(json!(name))["signal"], "SIGTERM", "{name}");
-    }
-}
-
-/// rule: unified-exec.md, kill_session: Signals in any case, with or without SIG, or a number
-#[test]
-fn signals_may_be_numbers() {
-    for (number, name) in [(15, "SIGTERM"), (2, "SIGINT"), (9, "SIGKILL"), (10, "SIGUSR1")] {
-        assert_eq!(kill_sleep(json!(number))["signal"], name, "{number}");
-    }
-}
-
-#[test]
-fn the_signal_asked_for_is_the_one_that_arrives() {
+fn the_signal_asked_for_arrives_and_the_default_is_sigterm() {
     let mut execd = Execd::start();
-    for name in ["HUP", "INT", "QUIT", "USR1", "USR2"] {
+    for (signal, name) in [
+        (None, "TERM"),
+        (Some(json!("sigTERM")), "TERM"),
+        (Some(json!("HUP")), "HUP"),
+        (Some(json!("int")), "INT"),
+        (Some(json!("SIGQUIT")), "QUIT"),
+        (Some(json!(10)), "USR1"),
+        (Some(json!("Usr2")), "USR2"),
+    ] {
         let session = execd.open_until(TELLING, "ready");
-        let result = kill_with(&mut execd, session, json!(name));
+        let pid = pid_of(&execd.poll_now(session));
+        let result = match &signal {
+            None => execd.kill(session),
+            Some(signal) => kill_with(&mut execd, session, signal.clone()),
+        };
         let text = result["final_output"].as_str().expect("text");
-        assert!(text.contains(&format!("got {name}\n")), "{name}: {result}");
-        let summary = result["summary"].as_str().expect("text");
-        assert!(summary.contains(&format!(" with SIG{name} — exit_code=9")), "{summary}");
+        assert!(text.contains(&format!("got {name}\n")), "{signal:?}: {result}");
+        // A command that ends itself on the signal tells its exit code.
+        assert_eq!((&result["exit_code"], escalated(&result)), (&json!(9), false));
+        assert_absent(&result, &["signal"]);
+        let summary = format!("Killed session {session} (pid {pid}) with SIG{name} — exit_code=9");
+        assert_eq!(result["summary"], summary);
     }
 }
 
 /// rule: protocol.md, Errors: The message of an error says what to do instead where that is known
 /// rule: unified-exec.md, kill_session: An unknown signal: −32602 with examples
-#[test]
-fn an_unknown_signal_is_refused_with_examples() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
-    for name in ["FOO", "SIGFOO", "sigsomething", ""] {
-        let params = json!({"session_id": session, "signal": name});
-        let message = execd.refused("kill_session", params, "signal");
-        let start = format!("unknown signal \"{name}\" (use SIGTERM, SIGINT, SIGKILL, …)");
-        assert_eq!(message, start);
-    }
-    assert_eq!(execd.poll_now(session)["session_id"], session, "it still runs");
-}
-
-/// rule: unified-exec.md, kill_session: An unknown signal: −32602 with examples
-#[test]
-fn a_number_that_is_no_signal_is_refused() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
-    for signal in [json!(-1), json!(65), json!(1_000_000), json!(1.5), json!(true), json!([15])] {
-        let params = json!({"session_id": session, "signal": signal});
-        execd.refused("kill_session", params, "signal");
-    }
-}
-
 /// rule: architecture.md, Ending a session: SIGSTOP, SIGCONT, 0 and the like are no way to kill:
 ///   −32602
 #[test]
-fn signals_that_end_nothing_are_refused() {
+fn what_is_no_signal_and_what_ends_nothing_is_refused() {
     let mut execd = Execd::start();
     let session = session_of(&execd.open("sleep 60"));
-    for signal in [
-        json!(0),
-        json!("SIGSTOP"),
-        json!("SIGCONT"),
-        json!("tstp"),
-        json!("SIGTTIN"),
-        json!("SIGTTOU"),
-        json!(19),
-        json!(18),
-    ] {
+    let mut refuse = |signal: Value| {
         let params = json!({"session_id": session, "signal": signal});
-        execd.refused("kill_session", params, "signal");
+        execd.refused("kill_session", params, "signal")
+    };
+    for name in ["FOO", "sigsomething", ""] {
+        let wanted = format!("unknown signal \"{name}\" (use SIGTERM, SIGINT, SIGKILL, …)");
+        assert_eq!(refuse(json!(name)), wanted);
+    }
+    for signal in [json!(-1), json!(65), json!(1.5), json!(true), json!([15])] {
+        refuse(signal);
+    }
+    for signal in [json!(0), json!("SIGSTOP"), json!("tstp"), json!("SIGTTIN"), json!(18)] {
+        refuse(signal);
     }
     let pid = pid_of(&execd.poll_now(session));
     assert_eq!(process_state(pid), Some('S'), "it was neither stopped nor ended");
@@ -135,26 +97,13 @@ fn the_result_tells_what_became_of_the_session() {
     assert!(!is_alive(pid));
 }
 
-/// rule: unified-exec.md, kill_session: It answers as soon as all are gone
-#[test]
-fn a_command_that_ends_itself_on_the_signal_tells_its_exit_code() {
-    let mut execd = Execd::start();
-    let session = execd.open_until(TELLING, "ready");
-    let pid = pid_of(&execd.poll_now(session));
-    let result = execd.kill(session);
-    assert_eq!(result["exit_code"], 9);
-    assert_absent(&result, &["signal"]);
-    let summary = format!("Killed session 1 (pid {pid}) with SIGTERM — exit_code=9");
-    assert_eq!(result["summary"], summary);
-}
-
 /// rule: architecture.md, Ending a session: After the grace SIGKILL the same way
 /// rule: unified-exec.md, kill_session: 2 s later SIGKILL if anything is left (`escalated: true`)
 #[test]
 fn a_command_that_ignores_the_signal_gets_sigkill() {
     let mut execd = Execd::start();
-    let cmd = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
-    let session = execd.open_until(cmd, "ready");
+    let deaf = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
+    let session = execd.open_until(deaf, "ready");
     let pid = pid_of(&execd.poll_now(session));
     let started = now();
     let result = execd.kill(session);
@@ -165,14 +114,13 @@ fn a_command_that_ignores_the_signal_gets_sigkill() {
         "Killed session 1 (pid {pid}) with SIGTERM — escalated to SIGKILL — signal=SIGKILL"
     );
     assert_eq!(result["summary"], summary);
-}
-
-/// rule: unified-exec.md, kill_session: 2 s later SIGKILL if anything is left (`escalated: true`)
-#[test]
-fn sigkill_is_no_escalation() {
-    let mut execd = Execd::start();
-    let cmd = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
-    let session = execd.open_until(cmd, "ready");
+    // A background job that ignores it too.
+    let session = execd.open_until(&format!("({deaf}) & sleep 300"), "ready");
+    let result = execd.kill(session);
+    assert_eq!((&result["killed"], &result["escalated"]), (&json!(true), &json!(true)));
+    assert_eq!(execd.session_processes().len(), 0);
+    // SIGKILL that was asked for is no escalation.
+    let session = execd.open_until(deaf, "ready");
     let result = kill_with(&mut execd, session, json!("KILL"));
     assert_eq!((&result["signal"], escalated(&result)), (&json!("SIGKILL"), false));
     assert_absent(&result, &["note"]);
@@ -180,18 +128,7 @@ fn sigkill_is_no_escalation() {
 
 /// rule: unified-exec.md, kill_session: `final_output` is truncated like any output
 #[test]
-fn final_output_holds_what_nobody_had_read() {
-    let mut execd = Execd::start();
-    let cmd = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
-    let session = execd.open_until(cmd, "ready");
-    let result = execd.kill(session);
-    assert!(result["final_output"].as_str().expect("text").ends_with("bye\n"), "{result}");
-    assert!(log_of(&result).ends_with(b"bye\n"), "the log is complete");
-}
-
-/// rule: unified-exec.md, kill_session: `final_output` is truncated like any output
-#[test]
-fn final_output_is_truncated_like_any_output() {
+fn final_output_holds_what_nobody_had_read_truncated_like_any_output() {
     let mut execd = Execd::start();
     let cmd = "trap 'seq 1 3000; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
     let session = execd.open_ready(cmd, "ready", json!({}));
@@ -199,31 +136,22 @@ fn final_output_is_truncated_like_any_output() {
     let text = result["final_output"].as_str().expect("text");
     let expected: Vec<String> = (1_001..=3_000).map(|i| i.to_string()).collect();
     assert_eq!(text, expected.join("\n"));
+    assert!(log_of(&result).ends_with(b"\n3000\n"), "the log is complete");
 }
 
 /// rule: unified-exec.md, kill_session: Unknown session: `{found: false, session_id}`, no error
-#[test]
-fn an_unknown_session_is_not_found() {
-    let mut execd = Execd::start();
-    assert_eq!(execd.kill(99), json!({"found": false, "session_id": 99}));
-}
-
 /// rule: unified-exec.md, write_stdin: Observing the exit removes the session
 #[test]
-fn a_killed_session_is_gone() {
+fn a_killed_session_is_gone_and_killing_an_exited_one_tells_its_exit() {
     let mut execd = Execd::start();
     let session = session_of(&execd.open("sleep 60"));
     execd.kill(session);
     assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
     execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
     assert_eq!(execd.kill(session)["found"], false);
-}
-
-#[test]
-fn killing_an_exited_session_tells_its_exit() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("until [ -e go ]; do sleep 0.01; done; exit 3"));
-    std::fs::write(execd.file("go"), "").expect("a file");
+    assert_eq!(execd.kill(99), json!({"found": false, "session_id": 99}));
+    let session = session_of(&execd.open(&format!("{}; exit 3", until_file("go"))));
+    go(&execd, "go");
     execd.until_listed_exited(session);
     let result = execd.kill(session);
     assert_eq!((&result["found"], &result["exit_code"]), (&json!(true), &json!(3)));
@@ -232,49 +160,25 @@ fn killing_an_exited_session_tells_its_exit() {
 
 // ---- Whom it reaches --------------------------------------------------------------------
 
-fn killed_whole(cmd: &str, more: Value) {
+/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
+///   session
+/// rule: unified-exec.md, kill_session: The signal goes to everything in the session
+#[test]
+fn background_jobs_and_job_control_groups_are_reached() {
     let mut execd = Execd::start();
-    let session = execd.open_until_with(cmd, "ready", more);
-    assert!(execd.session_processes().len() > 1, "{:?}", execd.session_processes());
-    let result = execd.kill(session);
-    assert_eq!((&result["killed"], escalated(&result)), (&json!(true), false), "{result}");
-    assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
-}
-
-/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
-///   session
-#[test]
-fn job_control_groups_are_reached() {
-    killed_whole("set -m; sleep 300 & sleep 300 | sleep 300 & echo ready; wait", json!({}));
-}
-
-/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
-///   session
-#[test]
-fn children_of_job_control_groups_are_reached() {
-    killed_whole("set -m; (sleep 300 & sleep 300 & wait) & echo ready; wait", json!({}));
-}
-
-/// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
-///   session
-#[test]
-fn background_jobs_are_reached() {
-    killed_whole(
-        "sleep 300 & (sleep 300; true) & bash -c 'sleep 300; true' & echo ready; wait",
-        json!({}),
-    );
-}
-
-/// rule: unified-exec.md, kill_session: The signal goes to everything in the session
-#[test]
-fn job_control_groups_on_a_terminal_are_reached() {
-    killed_whole("set -m; sleep 300 & sleep 300 & echo ready; wait", json!({"tty": true}));
-}
-
-/// rule: unified-exec.md, kill_session: The signal goes to everything in the session
-#[test]
-fn background_jobs_that_hold_no_output_are_reached() {
-    killed_whole("sleep 300 >/dev/null 2>&1 & echo ready; wait", json!({}));
+    for (cmd, tty) in [
+        ("set -m; sleep 300 & sleep 300 | sleep 300 & echo ready; wait", false),
+        ("set -m; (sleep 300 & sleep 300 & wait) & echo ready; wait", false),
+        ("sleep 300 & (sleep 300; true) & bash -c 'sleep 300; true' & echo ready; wait", false),
+        ("set -m; sleep 300 & sleep 300 & echo ready; wait", true),
+        ("sleep 300 >/dev/null 2>&1 & echo ready; wait", false),
+    ] {
+        let session = execd.open_until_with(cmd, "ready", json!({"tty": tty}));
+        assert!(execd.session_processes().len() > 1, "{:?}", execd.session_processes());
+        let result = execd.kill(session);
+        assert_eq!((&result["killed"], escalated(&result)), (&json!(true), false), "{result}");
+        assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
+    }
 }
 
 /// rule: architecture.md, Ending a session: A stopped process is continued, so that it can act on
@@ -290,17 +194,6 @@ fn a_stopped_process_is_ended_without_escalation() {
     assert_eq!((&result["signal"], escalated(&result)), (&json!("SIGTERM"), false));
 }
 
-/// rule: architecture.md, Ending a session: After the grace SIGKILL the same way
-#[test]
-fn a_background_job_that_ignores_the_signal_is_escalated() {
-    let mut execd = Execd::start();
-    let cmd = "(trap '' TERM; echo ready; while :; do sleep 0.02; done) & sleep 300";
-    let session = execd.open_until(cmd, "ready");
-    let result = execd.kill(session);
-    assert_eq!((&result["killed"], &result["escalated"]), (&json!(true), &json!(true)));
-    assert_eq!(execd.session_processes().len(), 0);
-}
-
 /// rule: architecture.md, Bounds: execd guards other sessions from one session
 #[test]
 fn other_sessions_are_left_alone() {
@@ -313,31 +206,22 @@ fn other_sessions_are_left_alone() {
 // ---- Waits while it is killed -----------------------------------------------------------
 
 #[test]
-fn a_waiting_poll_gets_the_exit() {
+fn a_waiting_poll_and_a_waiting_exec_command_get_the_exit() {
     let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
+    let polled = session_of(&execd.open("sleep 60"));
     let poll =
-        execd.start_request("write_stdin", json!({"session_id": session, "yield_time_ms": 50_000}));
-    execd.kill(session);
-    let result = execd.result_of(poll);
-    assert_eq!(
-        (&result["wait_status"], &result["signal"]),
-        (&json!("completed"), &json!("SIGTERM"))
-    );
-}
-
-#[test]
-fn a_waiting_exec_command_gets_the_exit() {
-    let mut execd = Execd::start();
+        execd.start_request("write_stdin", json!({"session_id": polled, "yield_time_ms": 50_000}));
     let exec =
         execd.start_request("exec_command", json!({"cmd": "sleep 60", "yield_time_ms": 30_000}));
-    let started = execd.notification("session_started", |_| true);
-    execd.kill(started["session_id"].as_u64().expect("an id"));
-    let result = execd.result_of(exec);
-    assert_eq!(
-        (&result["wait_status"], &result["signal"]),
-        (&json!("completed"), &json!("SIGTERM"))
-    );
+    let started = execd.notification("session_started", |note| note["session_id"] != polled);
+    for (session, request) in [(polled, poll), (session_of(&started), exec)] {
+        execd.kill(session);
+        let result = execd.result_of(request);
+        assert_eq!(
+            (&result["wait_status"], &result["signal"]),
+            (&json!("completed"), &json!("SIGTERM"))
+        );
+    }
 }
 
 #[test]

@@ -76,18 +76,6 @@ fn an_end_that_execd_did_not_bring_about_is_a_signal_from_outside_or_its_own() {
 /// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
 ///   ended it
 #[test]
-fn an_evicted_session_says_eviction() {
-    let mut execd = Execd::with(&["--max-sessions", "2", "--socket", "here.sock"], &[]);
-    let first = session_of(&execd.open("sleep 300"));
-    execd.open("sleep 300");
-    let third = execd.open("sleep 300");
-    assert_eq!(third["warning"], format!("evicted session {first} (LRU, over cap 2)"));
-    assert_eq!(exit_of(&mut execd, first)["killed_by"], "eviction");
-}
-
-/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
-///   ended it
-#[test]
 fn the_stream_family_says_timeout_or_kill_process_as_long_as_it_remembers() {
     let mut execd = Execd::start();
     let ended = execd.result("bash_stream", json!({"command": "sleep 300", "timeoutMs": 300}));

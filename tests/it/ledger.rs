@@ -234,28 +234,6 @@ fn each_method_that_says_so_carries_events_and_what_is_left_comes_with_the_next(
     assert_eq!(carried(&mut wire), [""; 0]);
 }
 
-/// rule: protocol.md, Events: An event that a reply tells by itself counts as told, whoever opted
-///   in
-#[test]
-fn what_a_reply_tells_by_itself_is_not_carried_later() {
-    let mut execd = Execd::start();
-    execd.run("exit 1");
-    execd.result("bash_stream", json!({"command": "exit 2"}));
-    execd.result("bash", json!({"command": "exit 3"}));
-    execd.result("bash", json!({"command": "sleep 300", "timeout": 0.2, "timeoutAction": "kill"}));
-    let killed = session_of(&execd.open("sleep 300"));
-    execd.kill(killed);
-    let waited = session_of(&execd.open("sleep 0.3"));
-    execd.result("wait_for", json!({"session_ids": [waited]}));
-    let listed = session_of(&execd.open("sleep 0.3"));
-    execd.until_listed_exited(listed);
-    let polled = execd.result("bash_stream", json!({"command": "sleep 0.4", "yieldMs": 250}));
-    execd.notification("session_exited", |exit| exit["session_id"] == polled["sessionId"]);
-    execd.result("poll_process", json!({"sessionId": polled["sessionId"]}));
-    assert_eq!(carried_by(&mut execd), [""; 0]);
-    assert_eq!(execd.result("events", json!({}))["events"].as_array().map(Vec::len), Some(10));
-}
-
 /// rule: protocol.md, Events: in the families of `bash_stream` and `bash` also when its shell has
 ///   and others [hold the output](bash-stream.md#output-after-the-shell)
 #[test]
@@ -276,22 +254,6 @@ fn an_end_that_is_told_while_others_hold_the_output_is_not_carried_when_they_are
         assert_eq!(carried_by(&mut execd), [""; 0], "{method}");
         assert_eq!(carried(&mut wire), [""; 0], "{method}");
     }
-}
-
-/// rule: protocol.md, Events: An event that a reply tells by itself counts as told, whoever opted
-///   in
-#[test]
-fn a_wait_for_tells_the_ends_of_those_that_were_over_when_it_came() {
-    let (mut execd, mut wire) = with_client(&[]);
-    wire.result("ping", json!({}));
-    let over = execd.result("bash_stream", json!({"command": "exit 4"}));
-    let runs = session_of(&execd.open("sleep 300"));
-    let ids = [over["sessionId"].clone(), runs.into()];
-    let asked = json!({"session_ids": ids, "mode": "all", "timeout_ms": 0, "events": true});
-    let report = wire.result("wait_for", asked);
-    assert_eq!(report["sessions"][0]["exit_code"], 4, "{report}");
-    assert_absent(&report, &["events"]);
-    assert_eq!(carried(&mut wire), [""; 0]);
 }
 
 /// rule: protocol.md, Events: A cancelled request carries nothing
@@ -348,32 +310,6 @@ fn each_client_is_told_once_and_who_killed_is_told_by_the_answer() {
     let mut late = Wire::connect(&execd.file("here.sock"));
     assert_eq!(carried(&mut late), [""; 0]);
     assert_eq!(after(&mut late, 0), both);
-}
-
-/// rule: protocol.md, Events: A client that lost its connection asks for what is behind the number
-///   that it knows
-#[test]
-fn a_client_that_vanishes_with_replies_unread_comes_back_and_loses_nothing() {
-    let (mut execd, mut wire) = with_client(&[]);
-    let first = session_of(&execd.open("sleep 0.3"));
-    execd.notification("session_exited", |exit| exit["session_id"] == first);
-    let page = wire.result("events", json!({}));
-    let knows = page["next_after"].as_u64().expect("a number");
-    let second = session_of(&execd.open("sleep 0.3"));
-    execd.notification("session_exited", |exit| exit["session_id"] == second);
-    // It asks, and is gone before it has read the answer; another request of it still waits.
-    wire.send("list_sessions", json!({"peek": true, "events": true}));
-    wire.send("events", json!({"after": 900, "wait_ms": 300_000}));
-    drop(wire);
-    let third = session_of(&execd.open("sleep 0.3"));
-    execd.notification("session_exited", |exit| exit["session_id"] == third);
-    let mut again = Wire::connect(&execd.file("here.sock"));
-    assert_eq!(carried(&mut again), [""; 0], "what was before its connection is not carried");
-    let missed = [format!("2 {second} exited -"), format!("3 {third} exited -")];
-    assert_eq!(after(&mut again, knows), missed);
-    eventually("its waiting request is forgotten", || {
-        execd.result("server_info", json!({}))["pending_requests"] == 0
-    });
 }
 
 // ---- What is an event -------------------------------------------------------------------

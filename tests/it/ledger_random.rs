@@ -198,6 +198,8 @@ impl World {
 
 /// rule: protocol.md, Events: Each event is told to a client once at most by replies, and never
 ///   lost to one that asks for it by number
+/// rule: protocol.md, Events: A client that lost its connection asks for what is behind the number
+///   that it knows
 #[test]
 fn in_random_orders_each_end_is_told_to_each_client_once_and_none_is_lost() {
     for seed in 1..=4 {

@@ -27,95 +27,32 @@ fn open_exited(execd: &mut Execd, code: i32) -> u64 {
 // ---- Entries ----------------------------------------------------------------------------
 
 /// rule: unified-exec.md, list_sessions: `  (no live sessions)` when empty
+/// rule: unified-exec.md, list_sessions: The fields of an entry
+/// rule: unified-exec.md, list_sessions: `text` names each session on two lines
 #[test]
-fn without_sessions_the_list_is_empty() {
-    let list = list(&mut Execd::start());
-    assert_eq!((&list["sessions"], &list["active_count"]), (&json!([]), &json!(0)));
-    assert_utc_stamp(&list["tool_time_utc"]);
-    let text = list["text"].as_str().expect("text");
+fn an_entry_has_these_fields_and_two_lines_of_the_text() {
+    let mut execd = Execd::start();
+    let empty = list(&mut execd);
+    assert_eq!((&empty["sessions"], &empty["active_count"]), (&json!([]), &json!(0)));
+    assert_utc_stamp(&empty["tool_time_utc"]);
+    let text = empty["text"].as_str().expect("text");
     assert!(text.starts_with("unified-exec sessions ("), "{text}");
     assert!(text.ends_with(":\n  (no live sessions)"), "{text}");
-    assert_absent(&list, &["left"]);
-}
-
-/// rule: unified-exec.md, list_sessions: The fields of an entry
-#[test]
-fn an_entry_has_these_fields() {
-    let mut execd = Execd::start();
-    let first = execd.open_with("echo hi; sleep 60", json!({"name": "a name"}));
-    let list = list(&mut execd);
-    let entry = &list["sessions"][0];
+    assert_absent(&empty, &["left"]);
+    let pipe = execd.open_with("echo hi; sleep 61", json!({"name": "a name"}));
+    let tty = execd.open_with("sleep 62", json!({"tty": true}));
+    let listed = list(&mut execd);
+    let entry = &listed["sessions"][0];
     for field in ["session_id", "command", "cwd", "tty", "pid", "log_path", "output_bytes_total"] {
-        assert_eq!(entry[field], first[field], "{field}");
+        assert_eq!(entry[field], pipe[field], "{field}");
     }
     assert_eq!((&entry["name"], &entry["running"]), (&json!("a name"), &json!(true)));
-    assert_eq!(entry["wake_armed"], false);
+    assert_eq!((&entry["wake_armed"], &listed["active_count"]), (&json!(false), &json!(2)));
     assert!(entry["elapsed_ms"].as_u64().expect("a number") >= 150, "{entry}");
     let started = entry["started_at_ms"].as_u64().expect("a number");
     assert!((1_600_000_000_000..9_000_000_000_000).contains(&started), "{entry}");
     let apply_not = ["exit_code", "signal", "failure_message", "shell_exited", "detached"];
     assert_absent(entry, &apply_not);
-    assert_eq!(list["active_count"], 1);
-}
-
-/// rule: unified-exec.md, list_sessions: Sorted by id
-#[test]
-fn entries_are_sorted_by_id() {
-    let mut execd = Execd::start();
-    let sessions = execd.open_all(&["sleep 60"; 12]);
-    execd.poll_now(sessions[5]);
-    execd.poll_now(sessions[2]);
-    assert_eq!(ids(&list(&mut execd)), (1..=12).collect::<Vec<u64>>());
-}
-
-/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
-/// rule: unified-exec.md, list_sessions: An exited session is reported once here, then removed
-#[test]
-fn an_exited_session_is_reported_once_then_removed() {
-    let mut execd = Execd::start();
-    let session = open_exited(&mut execd, 3);
-    let first = list(&mut execd);
-    let entry = &first["sessions"][0];
-    assert_eq!((&entry["session_id"], &entry["running"]), (&json!(session), &json!(false)));
-    assert_eq!((&entry["exit_code"], &first["active_count"]), (&json!(3), &json!(0)));
-    assert_eq!(list(&mut execd)["sessions"], json!([]));
-    execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
-}
-
-/// rule: unified-exec.md, list_sessions: With `peek: true` nothing is removed and no wake is used
-///   up
-#[test]
-fn peek_removes_nothing() {
-    let mut execd = Execd::start();
-    let session = open_exited(&mut execd, 3);
-    for _ in 0..3 {
-        assert_eq!(ids(&execd.peek()), [session]);
-    }
-    assert_eq!(execd.until_exit(session)["exit_code"], 3);
-}
-
-/// rule: unified-exec.md, list_sessions: The fields of an entry
-#[test]
-fn an_entry_tells_the_signal_of_a_death() {
-    let mut execd = Execd::start();
-    let session =
-        session_of(&execd.open("until [ -e go ]; do sleep 0.01; done; kill -USR1 $$; sleep 60"));
-    std::fs::write(execd.file("go"), "").expect("a file");
-    execd.until_listed_exited(session);
-    let entry = list(&mut execd)["sessions"][0].clone();
-    assert_eq!(entry["signal"], "SIGUSR1");
-    assert_absent(&entry, &["exit_code"]);
-}
-
-// ---- The text ---------------------------------------------------------------------------
-
-/// rule: unified-exec.md, list_sessions: `text` names each session on two lines
-#[test]
-fn the_text_has_two_lines_for_each_session() {
-    let mut execd = Execd::start();
-    let pipe = execd.open("sleep 61");
-    let tty = execd.open_with("sleep 62", json!({"tty": true}));
-    let listed = list(&mut execd);
     let lines: Vec<&str> = listed["text"].as_str().expect("text").lines().collect();
     assert_eq!(lines.len(), 6, "{lines:?}");
     assert!(lines[0].starts_with("unified-exec sessions (2 live"), "{lines:?}");
@@ -136,54 +73,70 @@ fn the_text_has_two_lines_for_each_session() {
     }
 }
 
+/// rule: unified-exec.md, list_sessions: Sorted by id
+/// rule: unified-exec.md, list_sessions: The command in `text` has 60 characters
+#[test]
+fn entries_are_sorted_by_id_and_each_command_has_sixty_characters_on_a_line() {
+    let mut execd = Execd::start();
+    let long = format!("sleep 60; : {}", "é".repeat(100));
+    let sessions =
+        execd.open_all(&["sleep 60\necho two\necho three", &long, "sleep 60", "sleep 60"]);
+    execd.poll_now(sessions[3]);
+    execd.poll_now(sessions[2]);
+    let listed = list(&mut execd);
+    assert_eq!(ids(&listed), (1..=4).collect::<Vec<u64>>());
+    let text = listed["text"].as_str().expect("text");
+    assert_eq!(text.lines().count(), 10, "{listed}");
+    // With or without the mark of the cut among the sixty.
+    let start: String = long.chars().take(59).collect();
+    let more: String = long.chars().take(61).collect();
+    assert!(text.contains(&start) && !text.contains(&more), "{text}");
+    assert_eq!(listed["sessions"][1]["command"], long, "the entry has all of it");
+}
+
+/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
+/// rule: unified-exec.md, list_sessions: An exited session is reported once here, then removed
+/// rule: unified-exec.md, list_sessions: With `peek: true` nothing is removed and no wake is used
+///   up
 /// rule: unified-exec.md, list_sessions: `[exited exit_code=0; removed from store]` where so
 #[test]
-fn the_text_marks_exited_sessions() {
+fn an_exited_session_is_reported_once_then_removed() {
     let mut execd = Execd::start();
-    execd.open("sleep 60");
-    execd.open("sleep 60");
-    open_exited(&mut execd, 7);
-    let listed = list(&mut execd);
-    let text = listed["text"].as_str().expect("text");
-    assert!(text.starts_with("unified-exec sessions (2 live, 1 just exited):\n"), "{text}");
+    let wait = until_file("go");
+    let cmds = [format!("{wait}; kill -USR1 $$; sleep 60"), format!("{wait}; exit 7")];
+    let sessions = execd.open_all(&[&cmds[0], &cmds[1], "sleep 60"]);
+    go(&execd, "go");
+    execd.until_listed_exited(sessions[0]);
+    execd.until_listed_exited(sessions[1]);
+    for _ in 0..3 {
+        assert_eq!(ids(&execd.peek()), sessions, "a look takes nothing");
+    }
+    let first = list(&mut execd);
+    let [one, other] = [0, 1].map(|at| &first["sessions"][at]);
+    assert_eq!((&one["signal"], &one["running"]), (&json!("SIGUSR1"), &json!(false)));
+    assert_absent(one, &["exit_code"]);
+    assert_eq!((&other["exit_code"], &first["active_count"]), (&json!(7), &json!(1)));
+    let text = first["text"].as_str().expect("text");
+    assert!(text.starts_with("unified-exec sessions (1 live, 2 just exited):\n"), "{text}");
     let marked: Vec<&str> = text.lines().filter(|line| line.contains("[exited")).collect();
-    assert_eq!(marked.len(), 1, "{text}");
-    assert!(marked[0].contains("[exited exit_code=7; removed from store]"), "{text}");
-}
-
-/// rule: unified-exec.md, list_sessions: The command in `text` has 60 characters
-#[test]
-fn the_text_shows_sixty_characters_of_a_command() {
-    let mut execd = Execd::start();
-    let cmd = format!("sleep 60; : {}", "é".repeat(100));
-    execd.open(&cmd);
-    let listed = list(&mut execd);
-    let text = listed["text"].as_str().expect("text");
-    // With or without the mark of the cut among the sixty.
-    let start: String = cmd.chars().take(59).collect();
-    let more: String = cmd.chars().take(61).collect();
-    assert!(text.contains(&start) && !text.contains(&more), "{text}");
-    assert_eq!(listed["sessions"][0]["command"], cmd, "the entry has all of it");
-}
-
-/// rule: unified-exec.md, list_sessions: The command in `text` has 60 characters
-#[test]
-fn a_command_of_several_lines_stays_on_its_line() {
-    let mut execd = Execd::start();
-    execd.open("sleep 60\necho two\necho three");
-    let listed = list(&mut execd);
-    assert_eq!(listed["text"].as_str().expect("text").lines().count(), 4, "{listed}");
+    assert_eq!(marked.len(), 2, "{text}");
+    assert!(marked[1].contains("[exited exit_code=7; removed from store]"), "{text}");
+    assert_eq!(ids(&list(&mut execd)), [3]);
+    execd.failed("write_stdin", json!({"session_id": sessions[1]}), "unknown_session");
 }
 
 // ---- Processes beside the leader --------------------------------------------------------
 
 /// rule: architecture.md, Ending a session: list_sessions shows detached programs as `detached:
 ///   [{pid, command}]`
+/// rule: architecture.md, Ending a session: A program that calls setsid has detached: kill_session
+///   leaves it alone
 #[test]
-fn detached_processes_are_listed_with_their_session() {
+fn detached_processes_are_listed_with_their_session_and_left_alone_by_kill() {
     let mut execd = Execd::start();
     execd.leaves_processes_behind();
-    let session = execd.open_until("setsid sleep 4711 & echo ready; sleep 60", "ready");
+    let session =
+        execd.open_until("setsid sleep 4711 >/dev/null 2>&1 & echo ready; sleep 60", "ready");
     let detached = |execd: &Execd| {
         execd.session_processes().into_iter().find(|process| process.command == "sleep 4711")
     };
@@ -191,19 +144,6 @@ fn detached_processes_are_listed_with_their_session() {
     let process = detached(&execd).expect("it runs");
     let entry = execd.listed(session).expect("it is listed");
     assert_eq!(entry["detached"], json!([{"pid": process.pid, "command": "sleep"}]));
-}
-
-/// rule: architecture.md, Ending a session: A program that calls setsid has detached: kill_session
-///   leaves it alone
-#[test]
-fn a_detached_process_is_left_alone_by_kill() {
-    let mut execd = Execd::start();
-    execd.leaves_processes_behind();
-    let session =
-        execd.open_until("setsid sleep 4711 >/dev/null 2>&1 & echo ready; sleep 60", "ready");
-    eventually("setsid has become sleep", || {
-        execd.session_processes().iter().any(|process| process.command == "sleep 4711")
-    });
     execd.kill(session);
     let left: Vec<String> =
         execd.session_processes().into_iter().map(|process| process.command).collect();
@@ -246,8 +186,9 @@ fn an_orphan_is_named_and_spared_and_kill_detached_ends_it_with_execd() {
 
 /// rule: architecture.md, Ending a session: Members that outlive an ended session run on, and
 ///   list_sessions shows them as `left`
+/// rule: architecture.md, Ending a session: kill_session with the old id ends what was left
 #[test]
-fn members_that_outlive_their_session_are_listed_as_left() {
+fn members_that_outlive_their_session_are_listed_as_left_and_ended_by_its_old_id() {
     let mut execd = Execd::start();
     let result = execd.run("sleep 4711 >/dev/null 2>&1 & echo $!");
     let pid: i32 = output(&result).trim().parse().expect("a pid");
@@ -257,15 +198,11 @@ fn members_that_outlive_their_session_are_listed_as_left() {
     let listed = execd.peek();
     assert_eq!(listed["left"], json!([{"session_id": 1, "pid": pid, "command": "sleep"}]));
     assert_eq!(listed["sessions"], json!([]));
-}
-
-/// rule: architecture.md, Ending a session: kill_session with the old id ends what was left
-#[test]
-fn left_members_are_ended_by_their_old_id() {
-    let mut execd = Execd::start();
     execd.run("sleep 4711 >/dev/null 2>&1 & sleep 4712 >/dev/null 2>&1 & true");
-    let result = execd.kill(1);
-    assert_eq!(result["found"], true, "{result}");
+    for id in [1, 2] {
+        let result = execd.kill(id);
+        assert_eq!(result["found"], true, "{result}");
+    }
     assert_eq!(execd.session_processes().len(), 0);
     assert_absent(&execd.peek(), &["left"]);
 }
@@ -285,38 +222,26 @@ fn a_session_whose_shell_is_gone_says_so() {
 
 /// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts the oldest
 ///   where none has exited
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts
 /// rule: unified-exec.md, Early exit, shell gone, LRU: The victim is ended like kill_session, in
 ///   the background
 #[test]
-fn the_oldest_session_is_evicted_for_one_over_the_cap() {
-    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
-    let sessions = execd.open_all(&["sleep 60"; 4]);
+fn sixty_four_sessions_fit_and_the_sixty_fifth_evicts_the_oldest() {
+    let mut execd = Execd::start();
+    let sessions = execd.open_all(&["sleep 60"; 64]);
+    assert_eq!(list(&mut execd)["active_count"], 64);
     let result = execd.open("sleep 60");
-    let warning = "evicted session 1 (LRU, over cap 4)";
+    let warning = "evicted session 1 (LRU, over cap 64)";
     assert!(result["warning"].as_str().expect("text").contains(warning), "{result}");
     let header = result["header"].as_str().expect("text");
     assert!(
         header.lines().any(|line| line.starts_with("warning: ") && line.contains(warning)),
         "{header}"
     );
-    assert_eq!(ids(&execd.peek()), [2, 3, 4, 5]);
+    assert_eq!(ids(&execd.peek()), (2..=65).collect::<Vec<u64>>());
     let own = "EXECD_SESSION_ID of the evicted";
     let id = sessions[0].to_string();
     eventually(own, || execd.session_processes().iter().all(|p| p.session.as_deref() != Some(&id)));
-}
-
-/// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for
-///   by `write_stdin` as any other
-#[test]
-fn an_evicted_id_says_so_and_names_its_log() {
-    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
-    let first = execd.open("sleep 60");
-    for _ in 0..4 {
-        execd.open("sleep 60");
-    }
-    let told = execd.write(json!({"session_id": 1, "yield_time_ms": 60_000}));
-    assert_eq!((&told["killed_by"], &told["signal"]), (&json!("eviction"), &json!("SIGTERM")));
-    assert_eq!(told["log_path"], first["log_path"]);
 }
 
 /// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8, max −
@@ -418,16 +343,4 @@ fn warnings_start_four_below_the_cap() {
         (&held["shell_exit_code"], &held["warning"]),
         (&json!(0), &json!("4/6 sessions open"))
     );
-}
-
-/// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts
-#[test]
-fn sixty_four_sessions_fit_and_the_sixty_fifth_evicts() {
-    let mut execd = Execd::start();
-    execd.open_all(&["sleep 60"; 64]);
-    assert_eq!(list(&mut execd)["active_count"], 64);
-    let result = execd.open("sleep 60");
-    let warning = result["warning"].as_str().expect("text");
-    assert!(warning.contains("evicted session 1 (LRU, over cap 64)"), "{warning}");
-    assert_eq!(ids(&execd.peek()), (2..=65).collect::<Vec<u64>>());
 }

@@ -181,18 +181,6 @@ fn yes_never_takes_more_of_the_disk_than_its_bound() {
     }
 }
 
-/// The two file systems beside each other.
-#[test]
-#[ignore = "takes a minute; the one before is the same with less output"]
-fn yes_of_a_minute_never_takes_more_of_the_disk_than_its_bound() {
-    let all = [Some(Bounded::usual(&[])), Bounded::in_memory(&[])];
-    thread::scope(|scope| {
-        for one in all.into_iter().flatten() {
-            scope.spawn(move || watch_yes(one, 1 << 30, Duration::from_secs(60)));
-        }
-    });
-}
-
 /// rule: unified-exec.md, Logs: `--log-keep-bytes 0` keeps all
 #[test]
 fn a_log_below_its_bound_or_without_one_is_kept_whole() {

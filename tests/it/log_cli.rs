@@ -269,26 +269,9 @@ fn a_beginning_that_is_gone_is_told_and_what_is_kept_is_read_as_texts_say() {
     assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
 }
 
+/// A number once meant whatever execd of that number ran, though the one that was meant was gone.
 /// rule: logs.md, Reading by people: Where several execds have had a session 3, `execd log @3` in a
 ///   session of one of them is that one's; elsewhere it says which there are
-#[test]
-fn in_a_session_a_number_means_the_execd_of_that_session() {
-    let (mut execd, id) = alone(&[]);
-    execd.run("echo mine");
-    let first = ["--first-session-id", &id.to_string()];
-    let runtime = execd.runtime_dir();
-    let runtime = runtime.to_str().expect("UTF-8");
-    let mut other = Execd::with(&first, &[("XDG_RUNTIME_DIR", runtime)]);
-    other.run("echo theirs");
-    let asks = format!("{} log @{id}", env!("CARGO_BIN_EXE_execd"));
-    assert_eq!(execd.run(&asks)["output"], "mine\n");
-    assert_eq!(other.run(&asks)["output"], "theirs\n");
-    let elsewhere = said(&execd, &["log", &format!("@{id}")]);
-    assert!(elsewhere.err.starts_with("execd: several execds"), "{}", elsewhere.err);
-    assert!(elsewhere.err.contains(&format!("execd-{}:@{id}", other.pid())), "{}", elsewhere.err);
-}
-
-/// A number once meant whatever execd of that number ran, though the one that was meant was gone.
 /// rule: logs.md, Reading by people: elsewhere it says which there are, each with its execd, its
 ///   command, its age, its log, and what to say
 #[test]
@@ -402,19 +385,31 @@ fn a_log_whose_index_makes_no_sense_is_printed_as_it_is_and_that_is_told() {
     assert_eq!((said.status, said.err, said.out), (Some(1), told, whole.out));
 }
 
+/// rule: logs.md, Reading by people: What is no regular file of the user's is not among them
 #[test]
-fn what_is_no_log_is_named() {
+fn what_has_a_logs_name_and_is_none_is_named_and_not_listed() {
     let mut execd = Execd::start();
     execd.run("echo one");
     let dir = execd.log_dir();
-    let made = Command::new("mkfifo").arg(dir.join("execd-8-00000000.log")).status();
+    let fifo = dir.join("execd-7-00000000.log");
+    let made = Command::new("mkfifo").arg(&fifo).status();
     assert!(made.is_ok_and(|status| status.success()));
-    let shown = dir.join("execd-8-00000000.log").display().to_string();
-    let fifo = said(&execd, &["log", "8-00000000"]);
+    let link = dir.join("execd-777777777-00000000.log");
+    std::os::unix::fs::symlink("/etc/passwd", link).expect("a link");
+    fs::create_dir(dir.join("execd-8-00000000.log")).expect("a directory");
+    fs::write(dir.join("execd-9-00000000.log"), "a log\n").expect("a log");
+    let listed = said(&execd, &["logs"]);
+    let ids: Vec<&str> =
+        listed.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(ids.len() == 3 && ids.contains(&"9-00000000"), "{}", listed.out);
+    let of_link = said(&execd, &["log", "@777777777"]);
+    assert!(of_link.err.contains("no session @777777777"), "{}", of_link.err);
+    let of_fifo = said(&execd, &["log", "7-00000000"]);
     let told = format!(
-        "execd: {shown} is no log: a log is a regular file that is yours (execd logs lists them)\n"
+        "execd: {} is no log: a log is a regular file that is yours (execd logs lists them)\n",
+        fifo.display()
     );
-    assert_eq!((fifo.status, fifo.err), (Some(1), told));
+    assert_eq!((of_fifo.status, of_fifo.err), (Some(1), told));
     let none = said(&execd, &["log", "8-00000001"]);
     assert!(none.err.contains("execd-8-00000001.log: there is no such log"), "{}", none.err);
 }
@@ -463,6 +458,7 @@ fn what_somebody_appends_to_an_ended_log_is_not_told() {
 
 /// rule: logs.md, Reading by people: `--lines N` (also `-n`) prints the last so many lines, however
 ///   far back they begin
+/// rule: logs.md, Reading by people: It is printed as clean text, which changes no terminal
 #[test]
 fn the_last_lines_are_found_however_far_back_they_begin() {
     let (mut execd, id) = alone(&[]);
@@ -482,7 +478,10 @@ fn the_last_lines_are_found_however_far_back_they_begin() {
         let said = said(&execd, &["log", "-n", "300000", "--from", "-14", whose]);
         assert_eq!(said.out, "399999\n400000\n");
     }
-    for (count, expected) in [("1", long.clone()), ("2", format!("one\n{long}"))] {
+    let whole = format!("one\n{long}");
+    let said_whole = said(&execd, &["log", "9-00000000"]);
+    assert!(said_whole.out == whole && said_whole.status == Some(0), "in whole characters");
+    for (count, expected) in [("1", long), ("2", whole)] {
         let said = said(&execd, &["log", "-n", count, "9-00000000"]);
         assert!(said.out == expected && said.err.is_empty(), "{count}: {} bytes", said.out.len());
     }
@@ -513,35 +512,23 @@ fn a_session_is_known_by_its_name() {
 }
 
 /// rule: logs.md, Reading by people: until nobody reads what is printed
-#[test]
-fn who_follows_ends_with_the_reader_also_when_nothing_comes() {
-    let (mut execd, id) = alone(&[]);
-    execd.open_until("echo begun; exec sleep 1000", "begun");
-    let mut follower = command(&execd, &["log", "--follow", &format!("@{id}")]);
-    let mut follower = follower.spawn().expect("execd runs");
-    let mut out = BufReader::new(follower.stdout.take().expect("a pipe"));
-    let mut line = String::new();
-    out.read_line(&mut line).expect("text");
-    drop(out);
-    // The next output never comes.
-    let output = follower.wait_with_output().expect("it ends");
-    assert_eq!((line.as_str(), output.status.code()), ("begun\n", Some(141)));
-    assert!(output.stderr.is_empty());
-}
-
 /// rule: logs.md, Reading by people: A reader that goes ends it quietly
 #[test]
-fn a_reader_that_goes_ends_it_quietly() {
+fn a_reader_that_goes_ends_it_quietly_also_when_nothing_comes() {
     let (mut execd, id) = alone(&[]);
     execd.run_with("seq 1000000", json!({"yield_time_ms": 60_000}));
-    let mut reader = command(&execd, &["log", &format!("@{id}")]).spawn().expect("execd runs");
-    let mut line = String::new();
-    let mut out = BufReader::new(reader.stdout.take().expect("a pipe"));
-    out.read_line(&mut line).expect("text");
-    drop(out);
-    let output = reader.wait_with_output().expect("it ends");
-    assert_eq!((line.as_str(), output.status.code()), ("1\n", Some(141)));
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    execd.open_until("echo begun; exec sleep 1000", "begun");
+    let (long, silent) = (format!("@{id}"), format!("@{}", id + 1));
+    for (words, first) in [(&["log", &long][..], "1\n"), (&["log", "-f", &silent], "begun\n")] {
+        let mut reader = command(&execd, words).spawn().expect("execd runs");
+        let mut line = String::new();
+        let mut out = BufReader::new(reader.stdout.take().expect("a pipe"));
+        out.read_line(&mut line).expect("text");
+        drop(out);
+        let output = reader.wait_with_output().expect("it ends");
+        assert_eq!((line.as_str(), output.status.code()), (first, Some(141)));
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 /// rule: logs.md, Reading by people: `execd logs` lists them, newest first
@@ -579,36 +566,6 @@ fn logs_are_listed_newest_first() {
     assert_eq!(some.out.lines().count(), 51);
     assert_eq!(some.err, "execd logs: the newest 50 of 63: --all shows all\n");
     assert_eq!(said(&execd, &["logs", "--all"]).out.lines().count(), 64);
-}
-
-/// rule: logs.md, Reading by people: It is printed as clean text, which changes no terminal
-#[test]
-fn a_line_longer_than_a_page_is_printed_in_pieces_of_whole_characters() {
-    let mut execd = Execd::start();
-    execd.run("echo one");
-    let line = "\u{20ac}".repeat(700_000);
-    fs::write(execd.log_dir().join("execd-9-00000000.log"), &line).expect("a log");
-    let said = said(&execd, &["log", "9-00000000"]);
-    assert_eq!((said.status, said.out.matches('\u{fffd}').count()), (Some(0), 0));
-    assert!(said.out == line, "{} bytes of {}", said.out.len(), line.len());
-}
-
-/// rule: logs.md, Reading by people: What is no regular file of the user's is not among them
-#[test]
-fn what_has_a_logs_name_and_is_none_is_not_listed() {
-    let mut execd = Execd::start();
-    execd.run("echo one");
-    let dir = execd.log_dir();
-    std::os::unix::fs::symlink("/etc/passwd", dir.join("execd-777777777-00000000.log"))
-        .expect("a link");
-    fs::create_dir(dir.join("execd-8-00000000.log")).expect("a directory");
-    fs::write(dir.join("execd-9-00000000.log"), "a log\n").expect("a log");
-    let listed = said(&execd, &["logs"]);
-    let ids: Vec<&str> =
-        listed.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(ids.len() == 3 && ids.contains(&"9-00000000"), "{}", listed.out);
-    let of_link = said(&execd, &["log", "@777777777"]);
-    assert!(of_link.err.contains("no session @777777777"), "{}", of_link.err);
 }
 
 /// rule: logs.md, Reading by people: By its path a log is named by texts of `execd run --json` and

@@ -206,6 +206,8 @@ fn taken(logs: &Path) -> u64 {
 // ---- A full disk ------------------------------------------------------------------------
 
 /// rule: logs.md, Full disks: When there is space again, the log goes on
+/// rule: architecture.md, The keeper: Space that comes back is used again, and the note is written
+///   then
 #[test]
 fn on_a_small_full_disk_a_bounded_log_loses_what_finds_no_room_and_goes_on() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -224,6 +226,7 @@ fn on_a_small_full_disk_a_bounded_log_loses_what_finds_no_room_and_goes_on() {
         execd.ping();
         let disk = PathBuf::from(format!("/proc/{}/root", execd.pid()))
             .join(dir.path().strip_prefix("/").expect("an absolute path"));
+        let silent = session_of(&execd.open("exec sleep 300"));
         let mut printer = Printer::start(&mut execd);
         printer.print(&mut execd, 1_000);
         // Somebody else takes all but 64 KiB.
@@ -233,6 +236,8 @@ fn on_a_small_full_disk_a_bounded_log_loses_what_finds_no_room_and_goes_on() {
         let row = execd.listed(printer.session).expect("it runs");
         let told = row["failure_message"].as_str().unwrap_or_default();
         assert!(told.contains("ENOSPC"), "{row}");
+        let row = execd.listed(silent).expect("it runs");
+        assert!(row["failure_message"].is_null(), "who writes nothing has no trouble: {row}");
         std::fs::remove_file(&filler).expect("it is ours");
         printer.print(&mut execd, 10);
         printer.print(&mut execd, FLOOD_LINES);
@@ -266,6 +271,7 @@ fn lay_hands_on(log: &Path, how: &str) {
 
 /// rule: logs.md, Full disks: A log that somebody deletes, makes shorter or replaces while it is
 ///   written is never read as what it was not
+/// rule: architecture.md, The keeper: A deleted log is log trouble
 #[test]
 fn a_log_under_somebody_elses_hands_is_told_and_never_read_wrongly() {
     for how in HANDS {
