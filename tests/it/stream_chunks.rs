@@ -49,22 +49,6 @@ fn a_chunk_has_these_fields() {
 }
 
 #[test]
-fn chunks_name_the_request_by_its_own_id() {
-    let mut execd = Execd::start();
-    let line = br#"{"id":"an id","method":"bash_stream","params":{"command":"echo hi"}}"#;
-    execd.send_raw(&[line.as_slice(), b"\n"].concat());
-    let chunk = execd.notification("tool_execution_output", |_| true);
-    assert_eq!(chunk["request_id"], "an id");
-}
-
-#[test]
-fn a_call_that_says_so_gets_none() {
-    let mut execd = Execd::start();
-    let (chunks, result) = chunked(&mut execd, "echo hi", json!({"stream": false}));
-    assert_eq!((chunks, &result["stdout"]), (vec![], &json!("hi\n")));
-}
-
-#[test]
 fn what_was_yielded_sends_none_any_more() {
     let mut execd = Execd::start();
     let wait = until_file("go");
@@ -86,19 +70,6 @@ fn chunks_come_before_the_reply_and_hold_the_raw_text() {
     assert_eq!(result["stdout"], "red\n20%\n");
     let reply = execd.reply_position(1_001);
     assert!(!execd.any_after(reply, |line| line["method"] == "tool_execution_output"));
-}
-
-/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
-///   interleaved
-#[test]
-fn the_order_within_a_stream_is_exact() {
-    let mut execd = Execd::start();
-    let (chunks, result) = chunked(&mut execd, "seq 1 60000", json!({}));
-    assert_sizes(&chunks);
-    assert_absent(&result, &["droppedBytes"]);
-    let wanted: String = (1..=60_000).map(|i| format!("{i}\n")).collect();
-    assert_same("chunks", joined(&chunks, "stdout").as_bytes(), wanted.as_bytes());
-    assert_same("log", &logged(&result), wanted.as_bytes());
 }
 
 /// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
@@ -157,32 +128,6 @@ fn a_call_for_each_command_has_its_own_chunks() {
 
 /// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
 #[test]
-fn a_character_that_comes_in_pieces_is_sent_whole() {
-    let mut execd = Execd::start();
-    let command = [
-        "printf 'a\\xf0\\x9f'; printf 'b' >&2".to_owned(),
-        until_file("second"),
-        "printf '\\x98'; echo c >&2".to_owned(),
-        until_file("third"),
-        "printf '\\x80d'".to_owned(),
-    ]
-    .join("; ");
-    let (request, _) = begin(&mut execd, &command, json!({}));
-    let is = |stream: &'static str, chunk: &'static str| {
-        move |note: &Value| note["stream"] == stream && note["chunk"] == chunk
-    };
-    execd.notification("tool_execution_output", is("stdout", "a"));
-    execd.notification("tool_execution_output", is("stderr", "b"));
-    go(&execd, "second");
-    execd.notification("tool_execution_output", is("stderr", "c\n"));
-    go(&execd, "third");
-    execd.notification("tool_execution_output", is("stdout", "\u{1f600}d"));
-    let result = execd.result_of(request);
-    assert_eq!((&result["stdout"], &result["stderr"]), (&json!("a\u{1f600}d"), &json!("bc\n")));
-}
-
-/// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
-#[test]
 fn no_chunk_of_a_flood_ends_within_a_character() {
     let mut execd = Execd::start();
     // Three and four bytes each: boundaries of reads and of chunks fall anywhere.
@@ -194,15 +139,6 @@ fn no_chunk_of_a_flood_ends_within_a_character() {
         assert_same("chunks", joined(&chunks, "stdout").as_bytes(), wanted.as_bytes());
         assert_same("log", &logged(&result), wanted.as_bytes());
     }
-}
-
-#[test]
-fn invalid_bytes_are_replaced_also_at_the_end() {
-    let mut execd = Execd::start();
-    let command = "printf 'a\\xffb\\xc3\\x28\\xe2\\x82'; printf '\\xf0' >&2";
-    let (chunks, _) = chunked(&mut execd, command, json!({}));
-    assert_eq!(joined(&chunks, "stdout"), "a\u{fffd}b\u{fffd}(\u{fffd}");
-    assert_eq!(joined(&chunks, "stderr"), "\u{fffd}");
 }
 
 #[test]

@@ -659,29 +659,3 @@ fn what_nobody_has_been_told_counts_at_once() {
     let again = waited(&mut execd, &ids, merged(until, json!({"timeout_ms": 100})));
     assert_eq!(again["wait"]["outcome"], "deadline", "it was told");
 }
-
-/// rule: waits.md, wait_for: One reply with a row for each session in the order given: those whose
-///   condition came true with their output, the others with their state
-#[test]
-fn matches_in_all_sessions_at_once_make_one_reply_each() {
-    let mut execd = Execd::start();
-    let command = format!("{}; echo ready; exit 1", until_file("gate"));
-    let ids = execd.open_all(&vec![command.as_str(); 16]);
-    let requests: Vec<u64> = ["any", "all"]
-        .iter()
-        .map(|mode| {
-            let more = json!({"mode": mode, "take": false, "until": {"text": "ready"}});
-            wait_for(&mut execd, &ids, more)
-        })
-        .collect();
-    go(&execd, "gate");
-    let answers: Vec<Value> = requests.iter().map(|id| execd.result_of(*id)).collect();
-    assert_eq!(answers[0]["wait"]["outcome"], "matched");
-    assert_eq!(answers[1]["wait"]["outcome"], "matched");
-    assert!(each(&answers[1], "outcome").iter().all(|outcome| *outcome == "matched"));
-    execd.close_stdin();
-    let lines = execd.all_lines();
-    for request in requests {
-        assert_eq!(lines.iter().filter(|line| line["id"] == request).count(), 1);
-    }
-}
