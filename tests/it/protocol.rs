@@ -452,17 +452,6 @@ fn shutdown_ends_the_sessions_tells_which_and_exits_0() {
     assert!(!execd.file("wrong").exists());
 }
 
-/// rule: protocol.md, cancel, ping, server_info, shutdown: `shutdown` ends every session as at end
-///   of input, answers with what was ended, then execd exits 0
-#[test]
-fn shutdown_without_sessions_answers_an_empty_list() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.send_line(r#"{"id":1,"method":"shutdown"}"#);
-    assert_eq!(execd.line(), r#"{"jsonrpc":"2.0","id":1,"result":{"ended":[]}}"#);
-    assert_eq!(execd.exit_code(), Some(0));
-    assert!(execd.rest().is_empty());
-}
-
 // ---- The command line -------------------------------------------------------------------------
 
 /// Runs execd with arguments and without input; gives exit code, stdout and stderr.

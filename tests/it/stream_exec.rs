@@ -76,31 +76,6 @@ fn stdout_and_stderr_are_apart_and_merged_in_order_of_arrival() {
     assert_eq!(logged(&result), b"1\n2\n3\n4\n");
 }
 
-/// rule: bash-stream.md, The stream family: stdout and stderr are kept apart, and merged in order
-///   of arrival
-#[test]
-fn two_floods_are_each_exact_and_their_merger_holds_both() {
-    let mut execd = Execd::start();
-    // Small letters on stdout, large ones on stderr: they are told apart wherever a read cuts.
-    let command = "seq 1 3000 | tr 0-9 a-j & seq 1 3000 | tr 0-9 A-J >&2; wait";
-    let result = run_with(&mut execd, command, json!({"maxOutputChars": 150_000}));
-    let digits: String = (1..=3000).map(|i| format!("{i}\n")).collect();
-    let lettered = |letters: &str| {
-        let pairs = ('0'..='9').zip(letters.chars());
-        pairs.fold(digits.clone(), |text, (digit, letter)| text.replace(digit, &letter.to_string()))
-    };
-    let (out, err) = (lettered("abcdefghij"), lettered("ABCDEFGHIJ"));
-    assert_eq!(result["stdout"], out);
-    assert_eq!(result["stderr"], err);
-    let merged = text(&result, "aggregated");
-    assert_eq!(merged.as_bytes(), logged(&result), "the log has the same order");
-    assert_eq!(merged.len(), out.len() + err.len());
-    // What is read is cut anywhere: of the merger each stream's letters are in order.
-    let only = |text: &str, fits: fn(&char) -> bool| text.chars().filter(fits).collect::<String>();
-    assert_eq!(only(merged, char::is_ascii_lowercase), only(&out, char::is_ascii_lowercase));
-    assert_eq!(only(merged, char::is_ascii_uppercase), only(&err, char::is_ascii_uppercase));
-}
-
 /// rule: bash-stream.md, The stream family: Texts are clean, the log is raw
 #[test]
 fn replies_are_clean_text_and_the_log_is_raw() {

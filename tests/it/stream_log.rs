@@ -79,30 +79,6 @@ fn a_page_has_thirty_thousand_bytes_unless_it_is_told_otherwise() {
     }
 }
 
-/// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
-///   the end, of a running job, in base64
-#[test]
-fn offsets_count_from_the_front_or_from_the_end() {
-    let mut execd = Execd::start();
-    run(&mut execd, "printf 0123456789");
-    for (offset, wanted, at) in [
-        (3, "3456789", (3, 10, 10, true)),
-        (9, "9", (9, 10, 10, true)),
-        (10, "", (10, 10, 10, true)),
-        (11, "", (10, 10, 10, true)),
-        (i64::MAX, "", (10, 10, 10, true)),
-        (-1, "9", (9, 10, 10, true)),
-        (-10, "0123456789", (0, 10, 10, true)),
-        (-11, "0123456789", (0, 10, 10, true)),
-        (i64::MIN, "0123456789", (0, 10, 10, true)),
-    ] {
-        let got = page(&mut execd, 1, json!({"offset": offset}));
-        assert_eq!((text(&got, "text"), place(&got)), (wanted, at), "{offset}");
-    }
-    let got = page(&mut execd, 1, json!({"offset": -8, "limit": 4}));
-    assert_eq!((text(&got, "text"), place(&got)), ("2345", (2, 6, 10, false)));
-}
-
 // ---- Characters and bytes ---------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
@@ -642,26 +618,6 @@ fn without_logs_a_flood_leaves_its_last_megabyte() {
             until_over(&mut execd, 1);
         }
     }
-}
-
-// ---- Refusals ---------------------------------------------------------------------------
-
-#[test]
-fn wrong_params_are_refused_by_name() {
-    let mut execd = Execd::start();
-    run(&mut execd, "true");
-    for (params, param) in [
-        (json!({}), "sessionId"),
-        (json!({"sessionId": 1, "offset": "0"}), "offset"),
-        (json!({"sessionId": 1, "limit": 1.5}), "limit"),
-        (json!({"sessionId": 1, "stream": "both"}), "stream"),
-        (json!({"sessionId": 1, "encoding": "hex"}), "encoding"),
-        (json!({"sessionId": 1, "lines": 3}), "lines"),
-    ] {
-        execd.refused("get_process_log", params, param);
-    }
-    let message = execd.failed("get_process_log", json!({"sessionId": 9}), "unknown_session");
-    assert_eq!(message, "unknown sessionId: 9");
 }
 
 // ---- Without a keeper -------------------------------------------------------------------

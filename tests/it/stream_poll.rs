@@ -123,20 +123,6 @@ fn a_waiting_poll_answers_as_soon_as_output_comes() {
     assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("got it\n")));
 }
 
-/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
-///   maxDrainMs for output or exit, 120,000 at most
-#[test]
-fn a_waiting_poll_answers_as_soon_as_it_has_ended() {
-    let mut execd = Execd::start();
-    open(&mut execd, "read x; exit 5");
-    let request = waiting(&mut execd, 1);
-    execd.no_reply_yet(request);
-    execd.write(json!({"session_id": 1, "chars": "\\n"}));
-    let polled = execd.result_of(request);
-    assert_fields(&polled, &ENDED);
-    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(5)));
-}
-
 /// How long a poll waits that is asked for more than a day.
 fn waits_at_most(field: &str, most_ms: u64) {
     let Some(clock) = Clock::new() else { return };

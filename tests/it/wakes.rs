@@ -151,23 +151,15 @@ fn a_woken_session_can_still_be_observed_and_wakes_nobody_again() {
 /// rule: unified-exec.md, set_on_exit, resize_session: A wake that was armed later comes, one that
 ///   was disarmed does not
 #[test]
-fn a_wake_armed_later_comes_too() {
+fn a_wake_armed_later_comes_and_a_disarmed_one_does_not() {
     let mut execd = Execd::start();
-    let session = session_of(&execd.open(UNTIL_GO));
-    set_on_exit(&mut execd, session, "wake");
+    let late = session_of(&execd.open(UNTIL_GO));
+    set_on_exit(&mut execd, late, "wake");
+    let disarmed = session_of(&execd.open_with(UNTIL_GO, json!({"on_exit": "wake"})));
+    set_on_exit(&mut execd, disarmed, "none");
     go(&execd);
-    assert_eq!(the_exit(&mut execd, session)["wake"], true);
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: A wake that was armed later comes, one that
-///   was disarmed does not
-#[test]
-fn a_disarmed_wake_does_not_come() {
-    let mut execd = Execd::start();
-    execd.open_with(UNTIL_GO, json!({"on_exit": "wake"}));
-    set_on_exit(&mut execd, 1, "none");
-    go(&execd);
-    let exit = the_exit(&mut execd, 1);
+    assert_eq!(the_exit(&mut execd, late)["wake"], true);
+    let exit = the_exit(&mut execd, disarmed);
     assert_eq!(exit["observed"], false);
     assert_absent(&exit, &["wake"]);
 }
@@ -226,30 +218,16 @@ fn a_session_whose_start_was_cancelled_at_once_wakes_as_well() {
 /// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
 ///   it
 #[test]
-fn kill_session_suppresses_the_wake() {
-    let mut execd = Execd::start();
-    execd.open_with("sleep 60", json!({"on_exit": "wake"}));
+fn a_kill_an_eviction_and_the_end_of_execd_wake_nobody() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let wakes = json!({"on_exit": "wake"});
+    execd.open_with("sleep 60", wakes.clone());
     execd.kill(1);
     assert_absent(&the_exit(&mut execd, 1), &["wake"]);
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
-///   it
-#[test]
-fn eviction_suppresses_the_wake() {
-    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
-    execd.open_with("sleep 60", json!({"on_exit": "wake"}));
-    execd.open("sleep 60");
-    execd.open("sleep 60");
-    assert_absent(&the_exit(&mut execd, 1), &["wake"]);
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
-///   it
-#[test]
-fn shutdown_suppresses_the_wake() {
-    let mut execd = Execd::start();
-    execd.open_with("sleep 60", json!({"on_exit": "wake"}));
+    for _ in 0..3 {
+        execd.open_with("sleep 60", wakes.clone());
+    }
+    assert_absent(&the_exit(&mut execd, 2), &["wake"]);
     execd.close_stdin();
     assert!(execd.wait_exit().success());
     let lines = execd.remaining_lines();
