@@ -198,21 +198,6 @@ fn a_job_is_announced_at_once_and_its_end_right_after_the_reply() {
 }
 
 #[test]
-fn a_poll_that_tells_the_end_is_followed_by_the_notification() {
-    let mut execd = Execd::start();
-    open(&mut execd, "read x; exit 3");
-    let request =
-        execd.start_request("poll_process", json!({"sessionId": 1, "maxDrainMs": 60_000}));
-    execd.no_reply_yet(request);
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-    execd.result_of(request);
-    let exit = execd.notification("session_exited", |_| true);
-    assert_eq!(exit["observed"], true);
-    let place = execd.reply_position(request);
-    assert_eq!(execd.position(|line| line["method"] == "session_exited"), Some(place + 1));
-}
-
-#[test]
 fn an_armed_wake_of_a_job_comes_once_although_a_stream_reply_told_the_end() {
     let mut execd = Execd::start();
     open(&mut execd, "read x; exit 3");

@@ -35,32 +35,6 @@ fn until_exited(execd: &mut Execd, session: u64) {
 /// rule: bash-stream.md, The stream family: list_processes: every field; running first, then
 ///   recent, newest first
 #[test]
-fn a_running_process_has_every_field_of_a_row() {
-    let mut execd = Execd::start();
-    let opened = open_with(&mut execd, "printf 'äb'; read x", json!({"name": "mine"}));
-    until_printed(&opened, "äb");
-    eventually("its output is read", || row(&mut execd, 1).expect("a row")["outputBytes"] == 3);
-    let row = row(&mut execd, 1).expect("a row");
-    assert_fields(&row, &row_and(&["name", "logPath"]));
-    for (field, value) in [
-        ("sessionId", json!(1)),
-        ("name", json!("mine")),
-        ("command", json!("printf 'äb'; read x")),
-        ("cwd", json!(shown(&execd.workdir()))),
-        ("pid", opened["pid"].clone()),
-        ("status", json!("running")),
-        ("startedAt", opened["startedAt"].clone()),
-        ("stdinMode", json!("pipe")),
-        ("stdinOpen", json!(true)),
-        ("logPath", opened["logPath"].clone()),
-    ] {
-        assert_eq!(row[field], value, "{field}");
-    }
-}
-
-/// rule: bash-stream.md, The stream family: list_processes: every field; running first, then
-///   recent, newest first
-#[test]
 fn what_has_ended_tells_how_and_when() {
     let mut execd = Execd::start();
     let ended = run(&mut execd, "echo 1234; sleep 0.2; exit 3");

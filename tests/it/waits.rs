@@ -67,19 +67,13 @@ fn a_log_that_is_late_is_named_while_a_silent_command_runs() {
 }
 
 /// rule: protocol.md, Notifications: `progress` is sent only for a request with `stream: true`
+/// rule: protocol.md, Notifications: `progress` comes only when output came
 #[test]
 fn progress_comes_only_when_asked_for() {
     let mut execd = Execd::start();
     execd.open("echo hi; sleep 60");
     let session = execd.open_until_with("echo hi; sleep 60", "hi", json!({"stream": false}));
     execd.input(session, "a");
-    assert_eq!(execd.notified("progress"), Vec::<Value>::new());
-}
-
-/// rule: protocol.md, Notifications: `progress` comes only when output came
-#[test]
-fn progress_comes_only_when_output_came() {
-    let mut execd = Execd::start();
     execd.open_with("sleep 60", json!({"stream": true}));
     assert_eq!(execd.notified("progress"), Vec::<Value>::new());
 }
@@ -152,18 +146,12 @@ fn no_progress_comes_after_the_reply() {
         "exec_command",
         json!({"cmd": cmd, "yield_time_ms": 30_000, "stream": true}),
     );
-    execd.result_of(request);
+    let result = execd.result_of(request);
+    let all: String = (0..40).map(|i| format!("{i}\n")).collect();
+    assert_eq!(output(&result), all, "progress takes nothing");
     assert!(!execd.told_of("progress", request).is_empty());
     let reply = execd.reply_position(request);
     assert!(!execd.any_after(reply, |line| line["method"] == "progress"));
-}
-
-#[test]
-fn progress_takes_no_output() {
-    let mut execd = Execd::start();
-    let cmd = "for i in 1 2 3; do echo $i; sleep 0.3; done";
-    let result = execd.run_with(cmd, json!({"stream": true}));
-    assert_eq!(result["output"], "1\n2\n3\n");
 }
 
 // ---- Cancel -----------------------------------------------------------------------------

@@ -42,19 +42,11 @@ fn a_reply_says_that_a_wake_is_armed() {
     assert!(header.contains("\ncompletion_notification: armed\ntool_time_utc: "), "{header}");
     assert_eq!(execd.listed(1).expect("it is listed")["wake_armed"], true);
     assert_eq!(execd.poll_now(1)["completion_notification"], "armed");
-}
-
-/// rule: unified-exec.md, exec_command, result: `completion_notification: armed`, `on_exit` where a
-///   wake is armed
-#[test]
-fn without_a_wake_nothing_of_it_is_said() {
-    let mut execd = Execd::start();
-    for on_exit in [json!({}), json!({"on_exit": "none"})] {
-        let result = execd.open_with("sleep 60", on_exit);
-        let fields = ["on_exit_wake", "completion_notification", "completion_delivery"];
-        assert_absent(&result, &fields);
-        assert_eq!(execd.listed(session_of(&result)).expect("it is listed")["wake_armed"], false);
-    }
+    // Without a wake nothing of it is said.
+    let result = execd.open_with("sleep 60", json!({"on_exit": "none"}));
+    let fields = ["on_exit_wake", "completion_notification", "completion_delivery"];
+    assert_absent(&result, &fields);
+    assert_eq!(execd.listed(session_of(&result)).expect("it is listed")["wake_armed"], false);
 }
 
 /// rule: unified-exec.md, set_on_exit, resize_session: `status`: disarmed, already_none, armed,
@@ -132,16 +124,7 @@ fn an_unobserved_exit_wakes_exactly_once() {
     assert_eq!((&exit["exit_code"], &exit["log_path"]), (&json!(3), &first["log_path"]));
     assert!(exit["elapsed_ms"].as_u64().expect("a number") >= 150, "{exit}");
     assert_absent(&exit, &["signal"]);
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: A wake is sent exactly once and only if no
-///   call observed the exit
-#[test]
-fn a_woken_session_can_still_be_observed_and_wakes_nobody_again() {
-    let mut execd = Execd::start();
-    execd.open_with(UNTIL_GO, json!({"on_exit": "wake"}));
-    go(&execd);
-    the_exit(&mut execd, 1);
+    // It can still be observed, and wakes nobody again.
     let result = execd.until_exit(1);
     assert_eq!((&result["exit_code"], &result["output"]), (&json!(3), &json!("bye\n")));
     assert_absent(&result, &["completion_notification"]);
@@ -184,13 +167,6 @@ fn a_poll_that_returns_the_exit_uses_the_wake_up() {
     let exit = the_exit(&mut execd, 1);
     assert_eq!(exit["observed"], true);
     assert_absent(&exit, &["wake"]);
-}
-
-#[test]
-fn an_early_exit_wakes_nobody() {
-    let mut execd = Execd::start();
-    execd.run_with("true", json!({"on_exit": "wake"}));
-    assert!(execd.notified("session_exited").iter().all(|exit| exit.get("wake").is_none()));
 }
 
 #[test]
@@ -296,6 +272,8 @@ fn an_early_exit_is_not_announced() {
     let result = execd.run("true");
     let slow = result["wall_time_seconds"].as_f64().expect("a number") >= 0.15;
     assert!(slow || execd.notifications_so_far().is_empty());
+    execd.run_with("true", json!({"on_exit": "wake"}));
+    assert!(execd.notified("session_exited").iter().all(|exit| exit.get("wake").is_none()));
 }
 
 /// rule: protocol.md, Notifications: `session_exited` with `observed: true` comes right after the
@@ -313,17 +291,6 @@ fn an_observed_exit_is_announced_right_after_the_reply_that_told_it() {
     assert_eq!(exit["observed"], true);
     let at = execd.position(|line| line["method"] == "session_exited").expect("it came");
     assert_eq!(at, execd.reply_position(poll) + 1);
-}
-
-/// rule: protocol.md, Notifications: `session_exited` once per session that started that way
-#[test]
-fn an_exit_is_announced_once_even_if_it_is_observed_later() {
-    let mut execd = Execd::start();
-    execd.open(UNTIL_GO);
-    go(&execd);
-    the_exit(&mut execd, 1);
-    execd.result("list_sessions", json!({}));
-    assert_eq!(execd.notified("session_exited").len(), 1);
 }
 
 /// rule: protocol.md, Notifications: `session_exited` once per session that started that way
