@@ -102,22 +102,6 @@ fn ctrl_c_in_a_python_repl_interrupts_and_python_goes_on() {
     assert_eq!(execd.write(params)["exit_code"], 7);
 }
 
-#[test]
-fn python_on_a_pipe_runs_what_it_reads_to_the_end() {
-    if missing("python3") {
-        return;
-    }
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("python3 -"));
-    execd.input(session, "import sys\\n");
-    let params = json!({
-        "session_id": session, "chars": "print(sum(range(10)), file=sys.stderr)\\n", "eof": true,
-        "yield_time_ms": 30_000,
-    });
-    let result = execd.write(params);
-    assert_eq!((&result["output"], &result["exit_code"]), (&json!("45\n"), &json!(0)));
-}
-
 // ---- Full screen ------------------------------------------------------------------------
 
 #[test]
@@ -238,27 +222,6 @@ fn a_server_in_the_background_that_holds_the_output_is_polled_and_killed() {
 }
 
 // ---- Jobs -------------------------------------------------------------------------------
-
-#[test]
-fn a_build_is_polled_to_its_end() {
-    let mut execd = Execd::start();
-    let cmd = "for ((i = 1; i <= 40; i++)); do echo \"[$i/40] cc -c file$i.c\"; \
-               sleep 0.02; [ $i = 20 ] && echo 'warning: unused' >&2; done; echo linked; exit 2";
-    let first = execd.open(cmd);
-    let last = execd.until_exit(session_of(&first));
-    let all = format!("{}{}", output(&first), output(&last));
-    let mut expected = String::new();
-    for i in 1..=40 {
-        expected.push_str(&format!("[{i}/40] cc -c file{i}.c\n"));
-        if i == 20 {
-            expected.push_str("warning: unused\n");
-        }
-    }
-    expected.push_str("linked\n");
-    assert_eq!(all, expected);
-    assert_eq!(last["exit_code"], 2);
-    assert_eq!(log_of(&last), expected.as_bytes());
-}
 
 /// rule: architecture.md, Ending a session: Killing rescans until no member is left; a fork bomb
 ///   racing the kill loses

@@ -126,21 +126,6 @@ fn a_call_for_each_command_has_its_own_chunks() {
 
 // ---- Characters -------------------------------------------------------------------------
 
-/// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
-#[test]
-fn no_chunk_of_a_flood_ends_within_a_character() {
-    let mut execd = Execd::start();
-    // Three and four bytes each: boundaries of reads and of chunks fall anywhere.
-    for (letter, count) in [("€", 70_001), ("\u{1f600}", 50_001)] {
-        let wanted = format!("x{}", letter.repeat(count));
-        std::fs::write(execd.file("text"), &wanted).expect("a file");
-        let (chunks, result) = chunked(&mut execd, "cat text", json!({}));
-        assert_sizes(&chunks);
-        assert_same("chunks", joined(&chunks, "stdout").as_bytes(), wanted.as_bytes());
-        assert_same("log", &logged(&result), wanted.as_bytes());
-    }
-}
-
 #[test]
 fn any_bytes_give_the_text_that_they_are_as_a_whole() {
     let mut execd = Execd::start();

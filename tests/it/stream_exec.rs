@@ -309,19 +309,6 @@ fn without_stdin_what_reads_it_is_at_its_end() {
     assert_eq!(row(&mut execd, 3).expect("a row")["stdinMode"], "null");
 }
 
-#[test]
-fn a_job_on_a_terminal_can_be_left_and_ended() {
-    let mut execd = Execd::start();
-    let more = json!({"stdinMode": "pty"});
-    let opened = open_with(&mut execd, "set -m; sleep 300 & echo ready; sleep 300", more);
-    until_printed(&opened, "ready");
-    let polled = poll(&mut execd, 1);
-    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("ready\n")));
-    let killed = kill(&mut execd, 1);
-    assert_eq!((&killed["status"], &killed["signal"]), (&json!("failed"), &json!("SIGKILL")));
-    assert!(execd.session_processes().is_empty());
-}
-
 // ---- How many ---------------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: 64 running jobs, a cap of their own

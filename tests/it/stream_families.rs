@@ -29,19 +29,6 @@ fn a_running_job_is_in_list_sessions_and_leaves_it_at_its_end() {
     assert_eq!(poll(&mut execd, 1)["status"], "completed", "the stream family knows it");
 }
 
-#[test]
-fn write_stdin_of_unified_exec_drives_a_job() {
-    let mut execd = Execd::start();
-    open(&mut execd, "while read x; do echo \"<$x>\"; echo \"!$x\" >&2; done; exit 6");
-    // Escapes are decoded in this form.
-    let all = execd.input_until(1, "one\\n", "!one");
-    assert!(all.contains("<one>\n") && all.contains("!one\n"), "both streams: {all:?}");
-    let result = execd.write(json!({"session_id": 1, "eof": true, "yield_time_ms": 30_000}));
-    assert_eq!((&result["exit_code"], &result["wait_status"]), (&json!(6), &json!("completed")));
-    let polled = poll(&mut execd, 1);
-    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("<one>\n"), &json!("!one\n")));
-}
-
 /// rule: unified-exec.md, The same sessions: Each tool family has its own unread position on a
 ///   session
 /// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec

@@ -197,19 +197,6 @@ fn the_cap_is_checked_before_the_backlog() {
     failed(&mut execd, 1, json!({"data": "y"}), "stdin_cap_exceeded");
 }
 
-#[test]
-fn queued_bytes_are_written_when_the_command_reads() {
-    let mut execd = Execd::start();
-    let command = format!("{}; cat > got", until_file("go"));
-    open(&mut execd, &command);
-    let told = write(&mut execd, 1, json!({"data": "x".repeat(CAP), "eof": true}));
-    assert!(number(&told, "queued") > 0, "{told}");
-    assert_eq!(told["eof"], true);
-    go(&execd, "go");
-    assert_eq!(until_over(&mut execd, 1)["exitCode"], 0);
-    until_got(&execd, CAP);
-}
-
 /// rule: bash-stream.md, The stream family: write_stdin with sessionId: unknown_session,
 ///   session_exited, stdin_closed, stdin_cap_exceeded before the backlog
 #[test]

@@ -292,27 +292,6 @@ fn a_page_has_what_waits_for_a_log_writer_that_stands_still() {
 }
 
 #[test]
-fn many_pages_at_once_are_all_answered() {
-    let mut execd = Execd::start();
-    run_with(&mut execd, "seq -w 1 100000", json!({"stream": false}));
-    let requests: Vec<(u64, u64)> = (0..200)
-        .map(|at| {
-            let offset = at * 3_500;
-            let params = json!({"sessionId": 1, "offset": offset, "limit": 3_500});
-            (offset, execd.start_request("get_process_log", params))
-        })
-        .collect();
-    let mut all = String::new();
-    for (offset, request) in requests {
-        let got = execd.result_of(request);
-        assert_eq!(got["offset"], offset);
-        all.push_str(text(&got, "text"));
-    }
-    let wanted: String = (1..=100_000).map(|i| format!("{i:06}\n")).collect();
-    assert_same("the pages", all.as_bytes(), wanted.as_bytes());
-}
-
-#[test]
 fn a_log_that_somebody_deleted_is_an_error_and_no_hang() {
     let mut execd = Execd::start();
     let result = run(&mut execd, "echo hi");
