@@ -86,36 +86,6 @@ fn replies_are_clean_text_and_the_log_is_raw() {
     assert!(contains(&logged(&result), b"\x1b[31mred\x1b[0m\r\n10%\r20%\n"));
 }
 
-// ---- Params -----------------------------------------------------------------------------
-
-#[test]
-fn it_runs_where_and_with_what_it_was_told() {
-    let mut execd = Execd::with(&[], &[("GIVEN", "to execd"), ("TAKEN", "away")]);
-    std::fs::create_dir(execd.file("sub")).expect("a directory");
-    let env = json!({"MORE": "ä b", "TAKEN": null});
-    let command = "pwd; echo \"$GIVEN, $MORE, ${TAKEN-unset}\"";
-    for workdir in ["sub".to_owned(), shown(&execd.file("sub"))] {
-        let more = json!({"workdir": workdir, "env": env, "name": "a name"});
-        let result = run_with(&mut execd, command, more);
-        let sub = shown(&execd.file("sub"));
-        assert_eq!(result["stdout"], format!("{sub}\nto execd, ä b, unset\n"));
-        let row = row(&mut execd, id_of(&result)).expect("it is listed");
-        assert_eq!((&row["cwd"], &row["name"]), (&json!(sub), &json!("a name")));
-    }
-    assert_eq!(run(&mut execd, "pwd")["stdout"], format!("{}\n", shown(&execd.workdir())));
-}
-
-#[test]
-fn one_without_an_id_is_carried_out_and_never_answered() {
-    let mut execd = Execd::start();
-    let line = br#"{"method":"bash_stream","params":{"command":"echo hi; read x"}}"#;
-    execd.send_raw(&[line.as_slice(), b"\n"].concat());
-    let session = number(&execd.notification("session_started", |_| true), "session_id");
-    let polled = poll_with(&mut execd, session, json!({"maxDrainMs": 60_000}));
-    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("hi\n")));
-    assert!(execd.notified("tool_execution_output").is_empty(), "nobody asked for them");
-}
-
 // ---- Yielding ---------------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: Yielded: running after one progress notification, tail

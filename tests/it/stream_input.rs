@@ -237,17 +237,3 @@ fn a_session_of_exec_command_has_no_cap() {
     write(&mut execd, session, json!({"eof": true}));
     assert_eq!(until_over(&mut execd, session)["exitCode"], 0);
 }
-
-// ---- Terminals --------------------------------------------------------------------------
-
-#[test]
-fn a_terminal_takes_keys_and_the_end_of_input() {
-    let mut execd = Execd::start();
-    open_with(&mut execd, "read x; echo \"got $x\"; cat; echo end", json!({"stdinMode": "pty"}));
-    write(&mut execd, 1, json!({"data": "key\r"}));
-    let told = write(&mut execd, 1, json!({"data": "line\n", "eof": true}));
-    assert_eq!(told["eof"], true);
-    let over = until_over(&mut execd, 1);
-    let out = text(&over, "stdout");
-    assert!(out.contains("got key\n") && out.ends_with("line\nend\n"), "{out:?}");
-}

@@ -24,13 +24,6 @@ fn waiting(execd: &mut Execd, session: u64) -> u64 {
     execd.start_request("poll_process", json!({"sessionId": session, "maxDrainMs": 60_000}))
 }
 
-/// Waits until a job has been reaped and everything of it is told.
-fn until_finished(execd: &mut Execd, session: u64) {
-    eventually("it has finished", || {
-        row(execd, session).expect("it is listed")["status"] != "running"
-    });
-}
-
 // ---- What it drains ---------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: The running form has what came since the last call
@@ -345,19 +338,6 @@ fn a_finished_job_polled_ten_times_gives_the_same() {
             }
         }
     }
-}
-
-#[test]
-fn what_ended_between_two_polls_has_all_of_its_output() {
-    let mut execd = Execd::start();
-    let opened = open_until(&mut execd, "echo first; read x; echo last; exit 1", "first");
-    assert_eq!(poll(&mut execd, 1)["stdout"], "first\n");
-    execd.write(json!({"session_id": 1, "chars": "\\n"}));
-    until_printed(&opened, "last");
-    until_finished(&mut execd, 1);
-    let polls = [(); 10].map(|()| poll(&mut execd, 1));
-    assert_eq!((&polls[0]["stdout"], &polls[0]["exitCode"]), (&json!("first\nlast\n"), &json!(1)));
-    assert!(polls.iter().all(|polled| *polled == polls[0]));
 }
 
 /// rule: bash-stream.md, The stream family: What comes later still is told by later polls and
