@@ -2,7 +2,7 @@
 
 use super::frames::{
     AckDecoder, AckKind, GuardRecord, Head, ReadRange, Wanted as Part, push_close,
-    push_data_header, push_guard_add, push_guard_goodbye, push_open, push_read_range, push_sync,
+    push_data_header, push_guard_add, push_open, push_read_range, push_sync,
 };
 use super::*;
 use crate::limits::{LOG_FRAME_BYTES, LOG_RANGE_ANSWER_BYTES};
@@ -183,20 +183,6 @@ fn the_guard_waits_for_no_log() {
     watcher.join().unwrap().unwrap();
     drop((log, ack));
     keeper.join().unwrap().unwrap();
-}
-
-#[test]
-fn a_goodbye_ends_nobody() {
-    let temp = tempfile::tempdir().unwrap();
-    let child = Spawned::shell("sleep 73; :", &["EXECD_INSTANCE=abc"]);
-    let mut running = start(temp.path());
-    let mut out = Vec::new();
-    let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
-    push_guard_add(&mut out, GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false });
-    push_guard_goodbye(&mut out);
-    running.guard.write_all(&out).unwrap();
-    running.end().unwrap();
-    assert!(proc::stat(child.pid).unwrap().is_alive());
 }
 
 #[test]

@@ -931,58 +931,26 @@ fn without_logs_an_ended_one_says_that_there_is_none() {
 fn each_bad_line_has_its_answer_and_the_next_one_works() {
     let nested = format!(r#"{{"id":1,"method":"ping","params":{{"a":{}}}}}"#, "[".repeat(10_000));
     let no_json: &[&[u8]] = &[
-        b"x",
-        b"{",
-        b"[",
         b"{\"id\":1",
-        b"{\"id\":1,}",
-        b"nul",
-        b"\xff\xfe",
         b"{\"id\":\"\xff\"}",
         b"{\"a\":\"\\ud800\"}",
-        b"\"",
-        b"{\"id\":1 \"method\":\"ping\"}",
         nested.as_bytes(),
         b"Content-Length: 44",
-        b"{\"id\":01,\"method\":\"ping\"}",
-        b"{'id':1}",
-        b"\0",
     ];
     let no_request: &[(&[u8], Option<&str>)] = &[
         (b"[]", None),
-        (b"[1]", None),
-        (b"1", None),
         (b"null", None),
-        (b"\"ping\"", None),
-        (b"true", None),
         (b"{}", None),
         (b"{\"id\":3}", Some("3")),
         (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", None),
         (b"{\"id\":{},\"method\":\"ping\"}", None),
-        (b"{\"id\":[],\"method\":\"ping\"}", None),
-        (b"{\"id\":true,\"method\":\"ping\"}", None),
         (b"{\"id\":null,\"method\":\"ping\"}", None),
         (b"{\"id\":1,\"method\":7}", Some("1")),
         (b"{\"id\":1,\"method\":null}", Some("1")),
         (b"{\"id\":1,\"id\":1,\"method\":\"ping\"}", None),
     ];
-    let unknown: &[&str] = &[
-        "",
-        "Ping",
-        "tools",
-        "tools/",
-        "tools/list ",
-        "prompts/list",
-        "logging/setLevel",
-        "completion/complete",
-        "exec_command",
-        "shutdown",
-        "cancel",
-        "notifications/cancelled",
-        "roots/list",
-        "sampling/createMessage",
-        "\\u0000",
-    ];
+    let unknown: &[&str] =
+        &["", "prompts/list", "exec_command", "shutdown", "notifications/cancelled", "\\u0000"];
     let silent: &[&[u8]] = &[
         b"",
         b"   ",

@@ -264,14 +264,6 @@ fn with_signals_through_pidfds_refused() {
     }
 }
 
-/// rule: architecture.md, Without /proc: pidfd_open, close_range, clone3 and statx refused: nothing
-///   of a session is left
-#[test]
-fn without_proc_and_with_system_calls_refused() {
-    let refused = Some(libc::ENOSYS);
-    ends_everything(&Place { words: &NO_PROC, refused, has_proc: false, ..PLAIN });
-}
-
 /// rule: architecture.md, Without /proc: As PID 1 execd reaps whoever comes to it
 #[test]
 fn the_first_process_reaps_all_orphans() {

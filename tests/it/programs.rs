@@ -3,7 +3,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use crate::common::*;
 use serde_json::json;
@@ -90,18 +89,6 @@ fn open_python(execd: &mut Execd) -> u64 {
 }
 
 #[test]
-fn a_python_repl_computes() {
-    if missing("python3") {
-        return;
-    }
-    let mut execd = Execd::start();
-    let session = open_python(&mut execd);
-    execd.input_until(session, "print(7 * 6)\\n", "\n42\n");
-    execd.input_until(session, "def f(x):\\n    return x + 1\\n\\n", ">>> ");
-    execd.input_until(session, "f(4710)\\n", "\n4711\n");
-}
-
-#[test]
 fn ctrl_c_in_a_python_repl_interrupts_and_python_goes_on() {
     if missing("python3") {
         return;
@@ -113,82 +100,6 @@ fn ctrl_c_in_a_python_repl_interrupts_and_python_goes_on() {
     execd.input_until(session, "\\x03", "KeyboardInterrupt\n>>> ");
     let params = json!({"session_id": session, "chars": "exit(7)\\n", "yield_time_ms": 30_000});
     assert_eq!(execd.write(params)["exit_code"], 7);
-}
-
-#[test]
-fn ctrl_d_leaves_a_python_repl() {
-    if missing("python3") {
-        return;
-    }
-    let mut execd = Execd::start();
-    let session = open_python(&mut execd);
-    let params = json!({"session_id": session, "chars": "\\x04", "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 0);
-}
-
-#[test]
-fn python_on_a_pipe_runs_what_it_reads_to_the_end() {
-    if missing("python3") {
-        return;
-    }
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("python3 -"));
-    execd.input(session, "import sys\\n");
-    let params = json!({
-        "session_id": session, "chars": "print(sum(range(10)), file=sys.stderr)\\n", "eof": true,
-        "yield_time_ms": 30_000,
-    });
-    let result = execd.write(params);
-    assert_eq!((&result["output"], &result["exit_code"]), (&json!("45\n"), &json!(0)));
-}
-
-// ---- Filters ----------------------------------------------------------------------------
-
-#[test]
-fn cat_on_a_pipe_gives_back_what_it_gets() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("cat"));
-    for i in 0..3 {
-        let line = format!("line {i}\n");
-        assert_eq!(execd.input_until(session, &line, &line), line);
-    }
-    let params = json!({"session_id": session, "eof": true, "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 0);
-}
-
-#[test]
-fn cat_on_a_terminal_gives_back_what_it_gets_twice() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open_with("cat", json!({"tty": true})));
-    for i in 0..3 {
-        let twice = format!("line {i}\nline {i}\n");
-        assert_eq!(execd.input_until(session, &format!("line {i}\\n"), &twice), twice);
-    }
-    let params = json!({"session_id": session, "chars": "\\x04", "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 0);
-}
-
-/// rule: unified-exec.md, write_stdin: `eof` closes the child's stdin after the bytes
-#[test]
-fn sort_answers_at_the_end_of_its_input() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("sort -n"));
-    execd.input(session, "10\\n9\\n");
-    let params =
-        json!({"session_id": session, "chars": "8\\n", "eof": true, "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["output"], "8\n9\n10\n");
-}
-
-#[test]
-fn tail_follows_a_file() {
-    let mut execd = Execd::start();
-    std::fs::write(execd.file("growing"), "one\n").expect("a file");
-    let session = execd.open_until("tail -n 5 -f growing", "one\n");
-    let mut file =
-        std::fs::File::options().append(true).open(execd.file("growing")).expect("the file");
-    writeln!(file, "two").expect("it grows");
-    execd.read_until(session, "two\n");
-    execd.kill(session);
 }
 
 // ---- Full screen ------------------------------------------------------------------------
@@ -223,21 +134,6 @@ fn vim_edits_a_file() {
     assert_eq!(execd.write(params)["exit_code"], 0);
     let text = std::fs::read_to_string(execd.file("text")).expect("vim wrote it");
     assert_eq!(text, "hello from vim\n");
-}
-
-#[test]
-fn vim_saves_and_quits_in_one_call() {
-    if missing("vim") {
-        return;
-    }
-    let mut execd = Execd::start();
-    let session = execd.open_ready("vim -u NONE -i NONE -n text", "text", json!({"tty": true}));
-    let params = json!({
-        "session_id": session, "chars": "ione\\ntwo\\x1b:wq\\n", "yield_time_ms": 30_000,
-    });
-    assert_eq!(execd.write(params)["exit_code"], 0);
-    let text = std::fs::read_to_string(execd.file("text")).expect("vim wrote it");
-    assert_eq!(text, "one\ntwo\n");
 }
 
 /// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` sets the PTY's size; the
@@ -327,55 +223,6 @@ fn a_server_in_the_background_that_holds_the_output_is_polled_and_killed() {
 
 // ---- Jobs -------------------------------------------------------------------------------
 
-#[test]
-fn a_build_is_polled_to_its_end() {
-    let mut execd = Execd::start();
-    let cmd = "for ((i = 1; i <= 40; i++)); do echo \"[$i/40] cc -c file$i.c\"; \
-               sleep 0.02; [ $i = 20 ] && echo 'warning: unused' >&2; done; echo linked; exit 2";
-    let first = execd.open(cmd);
-    let last = execd.until_exit(session_of(&first));
-    let all = format!("{}{}", output(&first), output(&last));
-    let mut expected = String::new();
-    for i in 1..=40 {
-        expected.push_str(&format!("[{i}/40] cc -c file{i}.c\n"));
-        if i == 20 {
-            expected.push_str("warning: unused\n");
-        }
-    }
-    expected.push_str("linked\n");
-    assert_eq!(all, expected);
-    assert_eq!(last["exit_code"], 2);
-    assert_eq!(log_of(&last), expected.as_bytes());
-}
-
-#[test]
-fn a_compiler_tells_its_errors() {
-    if missing("gcc") {
-        return;
-    }
-    let mut execd = Execd::start();
-    std::fs::write(execd.file("wrong.c"), "int main(void) { return x; }\n").expect("a file");
-    let result = execd.run("gcc -c wrong.c");
-    assert_eq!(result["exit_code"], 1);
-    assert!(output(&result).contains("undeclared"), "{result}");
-}
-
-#[test]
-fn a_password_prompt_takes_its_answer_without_echo() {
-    let mut execd = Execd::start();
-    let cmd = "read -r -s -p 'Password: ' word; echo; echo \"${#word} characters\"";
-    let first = execd.open_with(cmd, json!({"tty": true}));
-    until_logged(&first, "Password: ");
-    let terminal = std::fs::File::open(format!("/proc/{}/fd/0", pid_of(&first))).expect("it");
-    eventually("echo is off", || terminal_settings(&terminal).iter().any(|word| word == "-echo"));
-    // Held open it would keep the terminal's output from ending.
-    drop(terminal);
-    let params = json!({"session_id": 1, "chars": "secret word\\n", "yield_time_ms": 30_000});
-    let result = execd.write(params);
-    assert!(output(&result).ends_with("11 characters\n"), "{result}");
-    assert!(!contains(&log_of(&result), b"secret"), "the log does not have it either");
-}
-
 /// rule: architecture.md, Ending a session: Killing rescans until no member is left; a fork bomb
 ///   racing the kill loses
 #[test]
@@ -413,35 +260,4 @@ fn a_chain_of_processes_that_fork_on_and_on_is_ended() {
     let session = session_of(&execd.open(cmd));
     assert_eq!(execd.kill(session)["killed"], true);
     execd.until_no_session_process();
-}
-
-#[test]
-fn a_pipeline_of_programs_is_one_session() {
-    let mut execd = Execd::start();
-    let cmd = "seq 1 100000 | grep 7 | sort -rn | head -n 3";
-    assert_eq!(execd.run(cmd)["output"], "99997\n99987\n99979\n");
-}
-
-#[test]
-fn timeout_and_nice_and_env_run_inside_a_session() {
-    let mut execd = Execd::start();
-    assert_eq!(execd.run("timeout 0.2 sleep 300")["exit_code"], 124);
-    assert_eq!(execd.run("nice -n 5 env A=b sh -c 'echo $A'")["output"], "b\n");
-}
-
-#[test]
-fn curl_reads_from_a_server_in_another_session() {
-    if missing("python3") || missing("curl") {
-        return;
-    }
-    let mut execd = Execd::start();
-    std::fs::write(execd.file("hello.txt"), "hello curl\n").expect("a file");
-    let first = execd.open("python3 -u -m http.server 0 --bind 127.0.0.1");
-    until_logged(&first, ") ...");
-    let port = number_after(&String::from_utf8_lossy(&log_of(&first)), " port ");
-    let result = execd.run(&format!("curl -s --noproxy '*' http://127.0.0.1:{port}/hello.txt"));
-    assert_eq!((&result["exit_code"], &result["output"]), (&json!(0), &json!("hello curl\n")));
-    assert!(
-        Duration::from_secs_f64(result["wall_time_seconds"].as_f64().expect("a number")) < AT_ONCE
-    );
 }

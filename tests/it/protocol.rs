@@ -7,7 +7,6 @@ use std::process::Stdio;
 
 use crate::common::wire::Wire;
 use crate::common::{Execd, Incoming, Setup, eventually, is_notification, open_pty, value};
-use execd::front::METHODS;
 use serde_json::{Value, json};
 
 /// A stamp that no test lives to see.
@@ -76,6 +75,7 @@ fn progress_names_its_request_by_the_id_as_sent() {
 }
 
 /// rule: protocol.md, Framing: Replies come in the order in which work ends
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `ping` answers `{}`
 #[test]
 fn replies_come_in_the_order_in_which_work_ends() {
     let mut execd = Execd::with(&[], &[]);
@@ -100,29 +100,6 @@ fn replies_come_in_the_order_in_which_work_ends() {
     execd.send_raw(flood.as_bytes());
     for at in 0..5_000 {
         assert_eq!(execd.reply_line(), format!(r#"{{"jsonrpc":"2.0","id":{at},"result":{{}}}}"#));
-    }
-}
-
-/// rule: protocol.md, Framing: `jsonrpc` may be left out in a request; a reply always has it
-/// rule: protocol.md, Framing: Unknown fields beside `method` are ignored
-#[test]
-fn the_envelope_is_read_generously() {
-    let mut execd = Execd::with(&[], &[]);
-    let lines = [
-        r#"{"id":1,"method":"ping"}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#,
-        r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
-        r#"{"jsonrpc":null,"id":1,"method":"ping"}"#,
-        r#"{"jsonrpc":2,"jsonrpc":[],"id":1,"method":"ping"}"#,
-        r#"{"params":{},"method":"ping","id":1}"#,
-        r#"{"trace":{"a":[1,2,{}]},"id":1,"x":null,"method":"ping","":true}"#,
-        r#"{"id":1,"method":"p\u0069ng","result":{},"error":{"code":1}}"#,
-        "\t {\"id\" : 1,\t\"method\":\"ping\" }  \r",
-    ];
-    for line in lines {
-        execd.send_line(line);
-        let expected = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
-        assert_eq!(execd.reply_line(), expected, "{line}");
     }
 }
 
@@ -302,53 +279,6 @@ fn a_cancelled_exec_command_answers_with_what_it_has_and_its_session_lives() {
     );
 }
 
-/// rule: protocol.md, cancel, ping, server_info, shutdown: The session lives on after `cancel`
-#[test]
-fn a_command_cancelled_in_its_first_moments_is_in_the_table() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.send("e", "exec_command", json!({"cmd": "exec sleep 60", "yield_time_ms": 30_000}));
-    let (waited, _) = cancel(&mut execd, "\"e\"");
-    let session = &waited["session_id"];
-    assert!(session.is_u64(), "{waited}");
-    let list = execd.ask("list_sessions", json!({}));
-    assert_eq!(list["result"]["sessions"][0]["session_id"], *session);
-}
-
-/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` of an empty poll: it answers
-///   with nothing
-#[test]
-fn a_cancelled_poll_takes_nothing_and_a_cancelled_input_takes_what_there_is() {
-    let mut execd = Execd::with(&[], &[]);
-    let cmd = "echo first; touch ready; read x; echo second; touch further; exec sleep 60";
-    let session = execd.open_making("true; exec sleep 60", None);
-    execd.send("e", "exec_command", json!({"cmd": cmd, "yield_time_ms": 30_000}));
-    eventually("it runs", || execd.file("ready").exists());
-    let (started, _) = cancel(&mut execd, "\"e\"");
-    assert_eq!(started["output"], "first\n");
-    let second = started["session_id"].clone();
-    assert_ne!(second, json!(session));
-    execd.send_line(
-        &json!({"method": "write_stdin", "params": {"session_id": second, "chars": "x\n"}})
-            .to_string(),
-    );
-    eventually("it went on", || execd.file("further").exists());
-    execd.send("p", "write_stdin", json!({"session_id": second, "yield_until": FAR}));
-    let (waited, _) = cancel(&mut execd, "\"p\"");
-    assert_eq!((&waited["output"], &waited["wait_status"]), (&json!(""), &json!("cancelled")));
-    assert_eq!(waited["session_id"], second);
-    // What the poll left is taken by an input, though that is cancelled as well.
-    let input = json!({"session_id": second, "chars": "y", "yield_time_ms": 30_000});
-    execd.send("i", "write_stdin", input);
-    let (waited, _) = cancel(&mut execd, "\"i\"");
-    assert_eq!(
-        (&waited["output"], &waited["wait_status"]),
-        (&json!("second\n"), &json!("cancelled"))
-    );
-    let last = execd
-        .ask("write_stdin", json!({"session_id": second, "yield_until": "2001-01-01T00:00:00Z"}));
-    assert_eq!(last["result"]["output"], "");
-}
-
 /// rule: protocol.md, cancel, ping, server_info, shutdown: A cancelled kill_session answers with
 ///   what is known and goes on killing
 #[test]
@@ -378,14 +308,6 @@ fn a_cancelled_kill_answers_with_what_is_known_and_goes_on() {
 }
 
 // ---- ping, server_info ------------------------------------------------------------------------
-
-/// rule: protocol.md, cancel, ping, server_info, shutdown: `ping` answers `{}`
-#[test]
-fn ping_answers_an_empty_object() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.send_line(r#"{"id":1,"method":"ping"}"#);
-    assert_eq!(execd.line(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-}
 
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `server_info` tells name, version, pid,
 ///   protocol revision, limits in force, counts and counters
@@ -530,17 +452,6 @@ fn shutdown_ends_the_sessions_tells_which_and_exits_0() {
     assert!(!execd.file("wrong").exists());
 }
 
-/// rule: protocol.md, cancel, ping, server_info, shutdown: `shutdown` ends every session as at end
-///   of input, answers with what was ended, then execd exits 0
-#[test]
-fn shutdown_without_sessions_answers_an_empty_list() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.send_line(r#"{"id":1,"method":"shutdown"}"#);
-    assert_eq!(execd.line(), r#"{"jsonrpc":"2.0","id":1,"result":{"ended":[]}}"#);
-    assert_eq!(execd.exit_code(), Some(0));
-    assert!(execd.rest().is_empty());
-}
-
 // ---- The command line -------------------------------------------------------------------------
 
 /// Runs execd with arguments and without input; gives exit code, stdout and stderr.
@@ -552,70 +463,6 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
     let code = host.exit_code();
     let read = |path| std::fs::read_to_string(path).expect("text");
     (code, read(stdout), read(stderr))
-}
-
-/// rule: architecture.md, The floors: A method is one file plus one row; `--describe` prints the
-///   table as JSON Schema
-#[test]
-fn describe_prints_a_json_schema_of_every_method() {
-    let (code, stdout, stderr) = run(&["--describe"]);
-    assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    let all = value(&stdout);
-    assert_eq!(
-        (&all["name"], &all["version"]),
-        (&json!("execd"), &json!(env!("CARGO_PKG_VERSION")))
-    );
-    let methods = all["methods"].as_array().expect("a list");
-    let names: Vec<&str> = methods.iter().map(|method| text(method, "name")).collect();
-    let known: Vec<&str> = METHODS.iter().copied().flatten().map(|method| method.name).collect();
-    assert_eq!(names, known);
-    for method in methods {
-        assert!(!text(method, "summary").is_empty());
-        let schema = &method["params"];
-        assert_eq!(schema["type"], "object");
-        assert_eq!(schema["additionalProperties"], json!(false));
-        let properties = schema["properties"].as_object().expect("properties");
-        for name in schema["required"].as_array().expect("required") {
-            assert!(properties.contains_key(name.as_str().expect("a name")), "{method}");
-        }
-        for (name, property) in properties {
-            assert!(!text(property, "description").is_empty(), "{name}");
-            check_schema(property);
-        }
-    }
-}
-
-/// Shows that a value is a JSON Schema of the few keywords that are used.
-fn check_schema(schema: &Value) {
-    let types = ["string", "number", "integer", "boolean", "object", "array", "null"];
-    for (keyword, value) in schema.as_object().expect("a schema is an object") {
-        match (keyword.as_str(), value) {
-            ("description", Value::String(_)) => {}
-            (
-                "minLength" | "minItems" | "maxItems" | "minimum" | "maximum",
-                Value::Number(number),
-            ) => {
-                assert!(number.is_u64(), "{schema}");
-            }
-            ("const", Value::Bool(_)) => {}
-            ("oneOf", Value::Array(several)) => several.iter().for_each(check_schema),
-            ("type", Value::String(one)) => assert!(types.contains(&one.as_str()), "{one}"),
-            ("type", Value::Array(several)) => {
-                let fits = |one: &Value| one.as_str().is_some_and(|one| types.contains(&one));
-                assert!(!several.is_empty() && several.iter().all(fits), "{schema}");
-            }
-            ("enum" | "aliases", Value::Array(words)) => {
-                assert!(words.iter().all(Value::is_string), "{schema}");
-            }
-            ("additionalProperties" | "items", Value::Object(_)) => check_schema(value),
-            ("additionalProperties", Value::Bool(_)) => {}
-            ("properties", Value::Object(fields)) => fields.values().for_each(check_schema),
-            ("required", Value::Array(names)) => {
-                assert!(names.iter().all(Value::is_string), "{schema}");
-            }
-            _ => panic!("{keyword} in {schema}"),
-        }
-    }
 }
 
 /// rule: protocol.md, From a shell: `execd --help` and `--version` work

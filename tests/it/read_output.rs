@@ -2,7 +2,6 @@
 //! whatever has become of it, and nothing is taken by it (logs.md, Reading).
 
 use crate::common::data::{Random, Stopped, assert_same};
-use crate::common::wire::Wire;
 use crate::common::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -102,21 +101,6 @@ fn a_page_has_these_fields() {
     assert!(number(&page, "started_at_ms") > 1_700_000_000_000);
 }
 
-#[test]
-fn a_session_that_runs_is_told_by_its_state_and_one_that_was_killed_by_its_signal() {
-    let mut execd = Execd::start();
-    let id = execd.open_until("echo hi; exec sleep 1000", "hi");
-    let page = read(&mut execd, id, json!({}));
-    let fields = [&ENDED[..11], &["log_path", "state"]].concat();
-    assert_fields(&page, &fields);
-    assert_eq!((text(&page), place(&page)), ("hi\n", (0, 3, 3, false)));
-    execd.kill(id);
-    let page = read(&mut execd, id, json!({}));
-    assert_eq!((text(&page), place(&page)), ("hi\n", (0, 3, 3, true)));
-    assert_eq!(page["signal"], "SIGTERM");
-    assert_absent(&page, &["state", "exit_code"]);
-}
-
 /// rule: logs.md, Reading: A page begins at `from`, an offset or so many bytes before the end
 #[test]
 fn offsets_count_from_the_front_or_from_the_end() {
@@ -194,21 +178,6 @@ fn lines_are_the_last_ones() {
     assert_eq!((text(&page).lines().count(), page["from"].as_u64()), (30_001, Some(0)));
 }
 
-/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
-///   lines
-#[test]
-fn the_last_lines_of_more_than_a_page_of_the_largest_are_whole() {
-    let mut execd = Execd::start();
-    let id = run(&mut execd, "seq 200000");
-    for (max_bytes, lines) in [(1_048_576, 2), (1_048_570, 2), (1_048_576, 100_000)] {
-        let page = read(&mut execd, id, json!({"lines": lines, "max_bytes": max_bytes}));
-        let first = 200_001 - lines;
-        let mut expected = (first..=200_000).map(|line| format!("{line}\n"));
-        let same = text(&page).split_inclusive('\n').eq(expected.by_ref());
-        assert!(same, "{max_bytes}: from {} to {}", page["from"], page["to"]);
-    }
-}
-
 /// rule: logs.md, Reading: It begins at the start of a line at or behind `from`, unless there is
 ///   none
 #[test]
@@ -237,12 +206,7 @@ fn params_that_make_no_sense_are_refused() {
         (json!({"from": 5, "to": 4}), "to"),
         (json!({"to": -1}), "to"),
         (json!({"view": "hex"}), "view"),
-        (json!({"stream": "both"}), "stream"),
-        (json!({"max_bytes": "x"}), "max_bytes"),
-        (json!({"until": {}}), "until"),
         (json!({"stream": "stderr", "until": {"text": "x"}}), "stream"),
-        (json!({"on_impossible": "x"}), "on_impossible"),
-        (json!({"peek": true}), "peek"),
     ] {
         execd.refused("read_output", with(more), param);
     }
@@ -309,32 +273,6 @@ fn sessions_of_every_family_are_read_while_they_run_and_after_they_have_left() {
     assert!(families(&mut execd).contains(&"agent".to_owned()));
 }
 
-/// rule: logs.md, Reading: An id of theirs is answered as long as execd lives
-#[test]
-fn a_session_that_was_evicted_is_read_on() {
-    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
-    let first = execd.open_until("echo first; exec sleep 1000", "first");
-    for _ in 0..4 {
-        execd.open("exec sleep 1000");
-    }
-    let gone = execd.write(json!({"session_id": first, "yield_time_ms": 60_000}));
-    assert_eq!(gone["killed_by"], "eviction", "{gone}");
-    eventually("it has ended", || read(&mut execd, first, json!({}))["eof"] == true);
-    let page = read(&mut execd, first, json!({}));
-    assert_eq!((text(&page), &page["signal"]), ("first\n", &json!("SIGTERM")));
-}
-
-#[test]
-fn one_that_could_not_be_started_has_nothing_but_its_end() {
-    let mut execd = Execd::start();
-    let params = json!({"command": "true", "workdir": "/no/such/directory"});
-    let failed = execd.result("bash_stream", params);
-    let Some(id) = failed["sessionId"].as_u64() else { return };
-    let page = read(&mut execd, id, json!({}));
-    assert_eq!((text(&page), place(&page)), ("", (0, 0, 0, true)));
-    assert_eq!(page["exit_code"], -1);
-}
-
 /// rule: logs.md, Reading: reading takes nothing from the unread output of others, uses up no wake,
 ///   tells nobody's exit, and keeps no session from being evicted
 #[test]
@@ -359,30 +297,6 @@ fn reading_takes_nothing_uses_no_wake_and_moves_nobody_in_the_table() {
     assert_eq!((&row["running"], &row["exit_code"]), (&json!(false), &json!(4)));
     let last = execd.until_exit(woken);
     assert_eq!((output(&last), &last["exit_code"]), ("unread\n", &json!(4)));
-}
-
-#[test]
-fn two_read_at_once_and_each_gets_all() {
-    let mut execd = Execd::start();
-    let id = execd.open_until("seq 30000; exec sleep 1000", "30000");
-    let mut other = Wire::connect(&execd.socket());
-    let mut at = [0, 0];
-    let mut got = [Vec::new(), Vec::new()];
-    while at != [168_894; 2] {
-        let request = |n: usize| {
-            json!({"session_id": id, "from": at[n], "max_bytes": 10_000 * (n + 1),
-            "view": "b64"})
-        };
-        let asked = other.send("read_output", request(1));
-        let ours = read(&mut execd, id, request(0));
-        let theirs = other.until("a page", |line| line["id"] == asked)["result"].clone();
-        for (n, page) in [ours, theirs].iter().enumerate() {
-            got[n].extend(exact(page));
-            at[n] = number(page, "to");
-        }
-    }
-    assert_eq!(got[0], got[1]);
-    assert!(got[0].ends_with(b"\n30000\n") && got[0].len() == 168_894);
 }
 
 // ---- Polling ----------------------------------------------------------------------------
@@ -437,34 +351,6 @@ fn polling_an_output_that_comes_byte_by_byte_loses_nothing() {
     for (view, _, got) in &views {
         let whole = read(&mut execd, id, json!({"from": 0, "view": view}));
         assert_eq!(got, text(&whole), "{view}");
-    }
-}
-
-/// rule: logs.md, Reading: Pages put together are the whole, however the output came
-#[test]
-fn pages_of_any_length_put_together_are_the_whole() {
-    let mut execd = Execd::start();
-    let mut random = Random(7);
-    let all: String = (0..2_000).map(|_| *random.of(&PIECES)).collect();
-    std::fs::write(execd.file("all"), &all).expect("a file");
-    let id = run(&mut execd, "printf \"$(cat all)\"; echo");
-    let log = STANDARD.decode(
-        all_pages(&mut execd, id, &json!({"view": "b64", "max_bytes": 1_048_576}))[0]["data_b64"]
-            .as_str()
-            .expect("bytes"),
-    );
-    let log = log.expect("base64");
-    for most in [64, 300, 5_000] {
-        let more = json!({"max_bytes": most});
-        let pages = all_pages(&mut execd, id, &merged(more.clone(), json!({"view": "b64"})));
-        let bytes: Vec<u8> = pages.iter().flat_map(exact).collect();
-        assert_same("the bytes", &bytes, &log);
-        for view in ["clean", "raw"] {
-            let pages = all_pages(&mut execd, id, &merged(more.clone(), json!({"view": view})));
-            let whole =
-                read(&mut execd, id, json!({"from": 0, "view": view, "max_bytes": 1_048_576}));
-            assert_same(view, put_together(&pages).as_bytes(), text(&whole).as_bytes());
-        }
     }
 }
 

@@ -331,32 +331,6 @@ fn a_limit_of_file_sizes_is_log_trouble() {
     assert!(failure.contains("EFBIG"), "{failure}");
 }
 
-/// The mark by which a daemon's port is known raised a soft limit of real-time threads that the
-/// user had set, and without a mark the soft limit became as high as the hard one.
-/// rule: waits.md, How it is found out: A soft limit that was set before execd was started stays as
-///   it is for every session: then no daemon is known
-#[test]
-fn a_limit_of_real_time_threads_that_the_user_has_set_bounds_the_sessions_too() {
-    let dir = TempDir::new().expect("a directory");
-    let request =
-        r#"{"id":1,"method":"exec_command","params":{"cmd":"ulimit -S -R; ulimit -H -R"}}"#;
-    for (hard, said) in [("", "1000000\nunlimited\n"), ("2000000", "1000000\n2000000\n")] {
-        let lower = if hard.is_empty() { String::new() } else { format!("ulimit -H -R {hard};") };
-        let execd = env!("CARGO_BIN_EXE_execd");
-        let script =
-            format!("ulimit -S -R 1000000; {lower} echo '{request}' | '{execd}' --no-socket");
-        let output = Command::new("bash")
-            .args(["-c", &script])
-            .env("SHELL", "/bin/bash")
-            .env("TMPDIR", dir.path())
-            .env("XDG_RUNTIME_DIR", dir.path())
-            .output()
-            .expect("bash runs");
-        let reply: Value = serde_json::from_slice(&output.stdout).expect("a reply");
-        assert_eq!(reply["result"]["output"], said, "{reply}");
-    }
-}
-
 /// The silence that --exit-after-silence counts went on after the end of stdin, when nothing
 /// can come any more, and cut pending requests short.
 #[test]

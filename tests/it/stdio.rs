@@ -68,78 +68,6 @@ fn open_session(input: &mut impl Write, host: &Host) {
 
 // ---- Kinds ------------------------------------------------------------------------------------
 
-/// rule: protocol.md, Framing: Requests come in on stdin, replies and notifications go out on
-///   stdout, one JSON object a line
-/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
-#[test]
-fn pipes_serve() {
-    let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
-    let mut host = Setup::new(&[]).on(child_in, child_out);
-    let mut output = Incoming::from(output);
-    talk(&mut input, &mut output);
-    drop(input);
-    assert_eq!(host.exit_code(), Some(0));
-    assert!(output.rest().is_empty());
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
-///   one for both
-#[test]
-fn two_sockets_serve() {
-    let ((child_in, mut input), (child_out, output)) = (sockets(), sockets());
-    let mut host = Setup::new(&[]).on(socket(child_in), socket(child_out));
-    let mut output = Incoming::from(output);
-    talk(&mut input, &mut output);
-    drop(input);
-    assert_eq!(host.exit_code(), Some(0));
-    assert!(output.rest().is_empty());
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
-///   one for both
-#[test]
-fn one_socket_serves_as_both() {
-    let (ours, theirs) = sockets();
-    let copy = theirs.try_clone().expect("a copy");
-    let mut host = Setup::new(&[]).on(socket(copy), socket(theirs));
-    let mut output = Incoming::from(ours.try_clone().expect("a copy"));
-    talk(&mut &ours, &mut output);
-    ours.shutdown(Shutdown::Write).expect("half closed");
-    assert_eq!(host.exit_code(), Some(0));
-    assert!(output.rest().is_empty());
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be a terminal
-#[test]
-fn a_terminal_serves_as_both() {
-    let (mut master, slave) = open_pty();
-    make_raw(&slave);
-    let copy = slave.try_clone().expect("a copy");
-    let mut host = Setup::new(&[]).on(copy, slave);
-    let mut output = Incoming::from(master.try_clone().expect("a copy"));
-    talk(&mut master, &mut output);
-    host.signal(libc::SIGTERM);
-    assert_eq!(host.exit_code(), Some(128 + libc::SIGTERM));
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
-#[test]
-fn a_named_pipe_serves() {
-    let setup = Setup::new(&[]);
-    let path = setup.workdir().join("fifo");
-    let name = std::ffi::CString::new(path.to_str().expect("text")).expect("no NUL");
-    // SAFETY: the path ends with a NUL.
-    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-    let mut input = File::options().read(true).write(true).open(&path).expect("the fifo");
-    let child_in = File::open(&path).expect("the fifo");
-    let (output, child_out) = pipe();
-    let mut host = setup.on(child_in, child_out);
-    let mut output = Incoming::from(output);
-    talk(&mut input, &mut output);
-    drop(input);
-    assert_eq!(host.exit_code(), Some(0));
-}
-
 /// Runs execd from one file into another; gives the exit code and the lines.
 fn from_file_to_file(requests: &[u8], before: &str) -> (Option<i32>, Vec<String>, Host) {
     let setup = Setup::new(&[]);
@@ -154,24 +82,15 @@ fn from_file_to_file(requests: &[u8], before: &str) -> (Option<i32>, Vec<String>
     (code, lines.lines().map(str::to_owned).collect(), host)
 }
 
-/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
-///   or /dev/null
-#[test]
-fn regular_files_serve_as_both() {
-    let (code, lines, host) = from_file_to_file(requests().as_bytes(), "");
-    assert_eq!(code, Some(0));
-    check_replies(&lines);
-    assert!(host.file("ran").exists());
-}
-
 /// rule: protocol.md, End of input, signals, a lost reader: The last line counts also without a
 ///   newline
 #[test]
 fn a_file_is_appended_to_and_its_last_line_needs_no_newline() {
     let text = requests();
-    let (code, lines, _host) = from_file_to_file(text.trim_end().as_bytes(), "kept\n");
+    let (code, lines, host) = from_file_to_file(text.trim_end().as_bytes(), "kept\n");
     assert_eq!((code, lines[0].as_str()), (Some(0), "kept"));
     check_replies(&lines[1..]);
+    assert!(host.file("ran").exists());
 }
 
 /// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
@@ -265,6 +184,9 @@ fn descriptors_that_were_closed_before_the_start_are_empty() {
 
 /// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
 ///   parent's terminal, pipes or sockets
+/// rule: protocol.md, Framing: Requests come in on stdin, replies and notifications go out on
+///   stdout, one JSON object a line
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be pipes
 #[test]
 fn pipes_shared_with_others_never_become_non_blocking() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -307,6 +229,8 @@ fn a_stdout_that_is_full_stays_blocking_for_others() {
 
 /// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
 ///   parent's terminal, pipes or sockets
+/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
+///   one for both
 #[test]
 fn sockets_shared_with_others_never_become_non_blocking() {
     let (ours, theirs) = sockets();

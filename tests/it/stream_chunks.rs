@@ -49,22 +49,6 @@ fn a_chunk_has_these_fields() {
 }
 
 #[test]
-fn chunks_name_the_request_by_its_own_id() {
-    let mut execd = Execd::start();
-    let line = br#"{"id":"an id","method":"bash_stream","params":{"command":"echo hi"}}"#;
-    execd.send_raw(&[line.as_slice(), b"\n"].concat());
-    let chunk = execd.notification("tool_execution_output", |_| true);
-    assert_eq!(chunk["request_id"], "an id");
-}
-
-#[test]
-fn a_call_that_says_so_gets_none() {
-    let mut execd = Execd::start();
-    let (chunks, result) = chunked(&mut execd, "echo hi", json!({"stream": false}));
-    assert_eq!((chunks, &result["stdout"]), (vec![], &json!("hi\n")));
-}
-
-#[test]
 fn what_was_yielded_sends_none_any_more() {
     let mut execd = Execd::start();
     let wait = until_file("go");
@@ -86,19 +70,6 @@ fn chunks_come_before_the_reply_and_hold_the_raw_text() {
     assert_eq!(result["stdout"], "red\n20%\n");
     let reply = execd.reply_position(1_001);
     assert!(!execd.any_after(reply, |line| line["method"] == "tool_execution_output"));
-}
-
-/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
-///   interleaved
-#[test]
-fn the_order_within_a_stream_is_exact() {
-    let mut execd = Execd::start();
-    let (chunks, result) = chunked(&mut execd, "seq 1 60000", json!({}));
-    assert_sizes(&chunks);
-    assert_absent(&result, &["droppedBytes"]);
-    let wanted: String = (1..=60_000).map(|i| format!("{i}\n")).collect();
-    assert_same("chunks", joined(&chunks, "stdout").as_bytes(), wanted.as_bytes());
-    assert_same("log", &logged(&result), wanted.as_bytes());
 }
 
 /// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
@@ -155,56 +126,6 @@ fn a_call_for_each_command_has_its_own_chunks() {
 
 // ---- Characters -------------------------------------------------------------------------
 
-/// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
-#[test]
-fn a_character_that_comes_in_pieces_is_sent_whole() {
-    let mut execd = Execd::start();
-    let command = [
-        "printf 'a\\xf0\\x9f'; printf 'b' >&2".to_owned(),
-        until_file("second"),
-        "printf '\\x98'; echo c >&2".to_owned(),
-        until_file("third"),
-        "printf '\\x80d'".to_owned(),
-    ]
-    .join("; ");
-    let (request, _) = begin(&mut execd, &command, json!({}));
-    let is = |stream: &'static str, chunk: &'static str| {
-        move |note: &Value| note["stream"] == stream && note["chunk"] == chunk
-    };
-    execd.notification("tool_execution_output", is("stdout", "a"));
-    execd.notification("tool_execution_output", is("stderr", "b"));
-    go(&execd, "second");
-    execd.notification("tool_execution_output", is("stderr", "c\n"));
-    go(&execd, "third");
-    execd.notification("tool_execution_output", is("stdout", "\u{1f600}d"));
-    let result = execd.result_of(request);
-    assert_eq!((&result["stdout"], &result["stderr"]), (&json!("a\u{1f600}d"), &json!("bc\n")));
-}
-
-/// rule: bash-stream.md, The stream family: At most 8 KiB a chunk, never splitting a character
-#[test]
-fn no_chunk_of_a_flood_ends_within_a_character() {
-    let mut execd = Execd::start();
-    // Three and four bytes each: boundaries of reads and of chunks fall anywhere.
-    for (letter, count) in [("€", 70_001), ("\u{1f600}", 50_001)] {
-        let wanted = format!("x{}", letter.repeat(count));
-        std::fs::write(execd.file("text"), &wanted).expect("a file");
-        let (chunks, result) = chunked(&mut execd, "cat text", json!({}));
-        assert_sizes(&chunks);
-        assert_same("chunks", joined(&chunks, "stdout").as_bytes(), wanted.as_bytes());
-        assert_same("log", &logged(&result), wanted.as_bytes());
-    }
-}
-
-#[test]
-fn invalid_bytes_are_replaced_also_at_the_end() {
-    let mut execd = Execd::start();
-    let command = "printf 'a\\xffb\\xc3\\x28\\xe2\\x82'; printf '\\xf0' >&2";
-    let (chunks, _) = chunked(&mut execd, command, json!({}));
-    assert_eq!(joined(&chunks, "stdout"), "a\u{fffd}b\u{fffd}(\u{fffd}");
-    assert_eq!(joined(&chunks, "stderr"), "\u{fffd}");
-}
-
 #[test]
 fn any_bytes_give_the_text_that_they_are_as_a_whole() {
     let mut execd = Execd::start();
@@ -229,6 +150,9 @@ fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
     let command = "while :; do echo x; echo x >&2; done";
     let (request, session) = begin(&mut execd, command, json!({}));
     let told = execd.notification("tool_execution_truncated", |_| true);
+    let (other, _) = begin(&mut execd, "echo hi", json!({}));
+    execd.result_of(other);
+    assert_eq!(joined(&chunks_of(&mut execd, other), "stdout"), "hi\n", "another call has its own");
     let killed = kill(&mut execd, session);
     let log = text(&killed, "logPath");
     let mut wanted = json!({"request_id": request, "sessionId": session, "chunks": CHUNKS});
@@ -247,20 +171,6 @@ fn after_ten_thousand_chunks_a_notification_says_that_no_more_come() {
     let logged = std::fs::read(log).expect("the log");
     assert_eq!(sent + dropped, logged.len() as u64);
     assert!(logged.chunks(2).all(|line| line == b"x\n"));
-}
-
-/// rule: bash-stream.md, The stream family: At most 10,000 chunks a call; then
-///   tool_execution_truncated, once, and never as output
-#[test]
-fn ten_thousand_chunks_are_a_call_s_and_not_a_session_s() {
-    let mut execd = Execd::start();
-    let (request, session) = begin(&mut execd, "while :; do echo x; echo x >&2; done", json!({}));
-    execd.notification("tool_execution_truncated", |_| true);
-    let (other, _) = begin(&mut execd, "echo hi", json!({}));
-    execd.result_of(other);
-    assert_eq!(joined(&chunks_of(&mut execd, other), "stdout"), "hi\n");
-    kill(&mut execd, session);
-    execd.result_of(request);
 }
 
 // ---- A slow reader ----------------------------------------------------------------------

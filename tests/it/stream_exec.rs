@@ -31,42 +31,6 @@ fn a_completed_command_has_every_field_and_no_other() {
     assert_eq!(logged(&result), b"out\n", "the log is complete when the reply names it");
 }
 
-#[test]
-fn the_duration_and_the_start_are_the_commands() {
-    let mut execd = Execd::start();
-    let before = utc_stamp(wall_clock());
-    let result = run(&mut execd, "sleep 0.3");
-    let after = utc_stamp(wall_clock());
-    assert!((300..20_000).contains(&number(&result, "durationMs")), "{result}");
-    let started = text(&result, "startedAt");
-    assert!(before.as_str() <= started && started < after.as_str(), "{before} {started} {after}");
-}
-
-/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
-///   failure, timeout
-#[test]
-fn an_exit_status_other_than_zero_is_a_failure() {
-    let mut execd = Execd::start();
-    for code in [1, 3, 127, 255] {
-        let result = run(&mut execd, &format!("echo said; exit {code}"));
-        assert_fields(&result, &ENDED);
-        assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(code)));
-        assert_eq!(result["stdout"], "said\n");
-    }
-}
-
-/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
-///   failure, timeout
-#[test]
-fn a_signal_is_a_failure_without_an_exit_code() {
-    let mut execd = Execd::start();
-    for signal in ["SIGTERM", "SIGKILL", "SIGSEGV"] {
-        let result = run(&mut execd, &format!("ulimit -c 0; kill -{} $$", &signal[3..]));
-        assert_absent(&result, &["exitCode", "timedOut", "error"]);
-        assert_eq!((&result["status"], &result["signal"]), (&json!("failed"), &json!(signal)));
-    }
-}
-
 /// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
 ///   failure, timeout
 #[test]
@@ -112,31 +76,6 @@ fn stdout_and_stderr_are_apart_and_merged_in_order_of_arrival() {
     assert_eq!(logged(&result), b"1\n2\n3\n4\n");
 }
 
-/// rule: bash-stream.md, The stream family: stdout and stderr are kept apart, and merged in order
-///   of arrival
-#[test]
-fn two_floods_are_each_exact_and_their_merger_holds_both() {
-    let mut execd = Execd::start();
-    // Small letters on stdout, large ones on stderr: they are told apart wherever a read cuts.
-    let command = "seq 1 3000 | tr 0-9 a-j & seq 1 3000 | tr 0-9 A-J >&2; wait";
-    let result = run_with(&mut execd, command, json!({"maxOutputChars": 150_000}));
-    let digits: String = (1..=3000).map(|i| format!("{i}\n")).collect();
-    let lettered = |letters: &str| {
-        let pairs = ('0'..='9').zip(letters.chars());
-        pairs.fold(digits.clone(), |text, (digit, letter)| text.replace(digit, &letter.to_string()))
-    };
-    let (out, err) = (lettered("abcdefghij"), lettered("ABCDEFGHIJ"));
-    assert_eq!(result["stdout"], out);
-    assert_eq!(result["stderr"], err);
-    let merged = text(&result, "aggregated");
-    assert_eq!(merged.as_bytes(), logged(&result), "the log has the same order");
-    assert_eq!(merged.len(), out.len() + err.len());
-    // What is read is cut anywhere: of the merger each stream's letters are in order.
-    let only = |text: &str, fits: fn(&char) -> bool| text.chars().filter(fits).collect::<String>();
-    assert_eq!(only(merged, char::is_ascii_lowercase), only(&out, char::is_ascii_lowercase));
-    assert_eq!(only(merged, char::is_ascii_uppercase), only(&err, char::is_ascii_uppercase));
-}
-
 /// rule: bash-stream.md, The stream family: Texts are clean, the log is raw
 #[test]
 fn replies_are_clean_text_and_the_log_is_raw() {
@@ -145,70 +84,6 @@ fn replies_are_clean_text_and_the_log_is_raw() {
     let result = run(&mut execd, &format!("printf '{raw}'; printf 'a\\bb\\n' >&2"));
     assert_eq!((&result["stdout"], &result["stderr"]), (&json!("red\n20%\n"), &json!("b\n")));
     assert!(contains(&logged(&result), b"\x1b[31mred\x1b[0m\r\n10%\r20%\n"));
-}
-
-/// rule: bash-stream.md, The stream family: Texts are clean, the log is raw
-#[test]
-fn invalid_bytes_are_replaced() {
-    let mut execd = Execd::start();
-    let result = run(&mut execd, "printf 'a\\xffb\\xc3'; printf '\\xe2\\x82' >&2");
-    assert_eq!(result["stdout"], "a\u{fffd}b\u{fffd}");
-    assert_eq!(result["stderr"], "\u{fffd}");
-}
-
-// ---- Params -----------------------------------------------------------------------------
-
-#[test]
-fn it_runs_where_and_with_what_it_was_told() {
-    let mut execd = Execd::with(&[], &[("GIVEN", "to execd"), ("TAKEN", "away")]);
-    std::fs::create_dir(execd.file("sub")).expect("a directory");
-    let env = json!({"MORE": "ä b", "TAKEN": null});
-    let command = "pwd; echo \"$GIVEN, $MORE, ${TAKEN-unset}\"";
-    for workdir in ["sub".to_owned(), shown(&execd.file("sub"))] {
-        let more = json!({"workdir": workdir, "env": env, "name": "a name"});
-        let result = run_with(&mut execd, command, more);
-        let sub = shown(&execd.file("sub"));
-        assert_eq!(result["stdout"], format!("{sub}\nto execd, ä b, unset\n"));
-        let row = row(&mut execd, id_of(&result)).expect("it is listed");
-        assert_eq!((&row["cwd"], &row["name"]), (&json!(sub), &json!("a name")));
-    }
-    assert_eq!(run(&mut execd, "pwd")["stdout"], format!("{}\n", shown(&execd.workdir())));
-}
-
-#[test]
-fn wrong_params_are_refused_by_name() {
-    let mut execd = Execd::start();
-    for (params, param) in [
-        (json!({}), "command"),
-        (json!({"command": ""}), "command"),
-        (json!({"command": 1}), "command"),
-        (json!({"command": "true", "cmd": "true"}), "command"),
-        (json!({"command": "true", "script": "true"}), "script"),
-        (json!({"command": "true", "yield_s": 1}), "yield_s"),
-        (json!({"command": "true", "yieldMs": "1"}), "yieldMs"),
-        (json!({"command": "true", "stdinMode": "none"}), "stdinMode"),
-        (json!({"command": "true", "stdinMode": null}), "stdinMode"),
-        (json!({"command": "true", "timeoutMs": true}), "timeoutMs"),
-        (json!({"command": "true", "stream": 1}), "stream"),
-        (json!({"command": "true", "env": ["A=1"]}), "env"),
-        (json!({"command": "true", "env": {"A": 1}}), "env"),
-        (json!({"command": "true", "workdir": ""}), "workdir"),
-        (json!({"command": "true", "maxOutputTokens": 10}), "maxOutputTokens"),
-    ] {
-        execd.refused("bash_stream", params, param);
-    }
-    assert!(rows(&mut execd).is_empty(), "nothing was started");
-}
-
-#[test]
-fn one_without_an_id_is_carried_out_and_never_answered() {
-    let mut execd = Execd::start();
-    let line = br#"{"method":"bash_stream","params":{"command":"echo hi; read x"}}"#;
-    execd.send_raw(&[line.as_slice(), b"\n"].concat());
-    let session = number(&execd.notification("session_started", |_| true), "session_id");
-    let polled = poll_with(&mut execd, session, json!({"maxDrainMs": 60_000}));
-    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("hi\n")));
-    assert!(execd.notified("tool_execution_output").is_empty(), "nobody asked for them");
 }
 
 // ---- Yielding ---------------------------------------------------------------------------
@@ -242,25 +117,6 @@ fn one_that_goes_on_answers_running_after_its_window() {
 /// rule: bash-stream.md, The stream family: Yielded: running after one progress notification, tail
 ///   of 2 KiB
 #[test]
-fn one_that_ends_in_time_makes_no_progress_notification() {
-    let mut execd = Execd::start();
-    run(&mut execd, "echo hi");
-    assert!(execd.notified("tool_execution_progress").is_empty());
-}
-
-#[test]
-fn a_command_that_does_not_stream_yields_alike() {
-    let mut execd = Execd::start();
-    let params = json!({"command": "echo hi; sleep 60", "yieldMs": 1_000, "stream": false});
-    let result = execd.result("bash_stream", params);
-    assert_fields(&result, &RUNNING);
-    assert_eq!(execd.notified("tool_execution_progress").len(), 1);
-    assert!(execd.notified("tool_execution_output").is_empty());
-}
-
-/// rule: bash-stream.md, The stream family: Yielded: running after one progress notification, tail
-///   of 2 KiB
-#[test]
 fn the_tail_is_the_last_two_kib_of_raw_text_without_a_broken_character() {
     let mut execd = Execd::start();
     // 4,001 bytes: the last 2,048 begin in the middle of a character.
@@ -271,16 +127,6 @@ fn the_tail_is_the_last_two_kib_of_raw_text_without_a_broken_character() {
     let polled = poll(&mut execd, id_of(&opened));
     assert_eq!(polled["tail"], "\u{1b}[1mbold\r\n");
     assert_eq!(polled["stdout"], "bold\n");
-}
-
-/// rule: bash-stream.md, The stream family: The running form has what came since the last call
-#[test]
-fn the_running_reply_leaves_everything_for_the_first_poll() {
-    let mut execd = Execd::start();
-    let params = json!({"command": "echo hi; echo err >&2; read x", "yieldMs": 1_000});
-    let result = execd.result("bash_stream", params);
-    let polled = poll(&mut execd, id_of(&result));
-    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("hi\n"), &json!("err\n")));
 }
 
 /// rule: protocol.md, Several clients, cancel in the families: bash_stream and poll_process answer
@@ -342,14 +188,6 @@ fn a_timeout_comes_also_when_nobody_waits() {
     assert_eq!((&polled["status"], &polled["timedOut"]), (&json!("failed"), &json!(true)));
 }
 
-#[test]
-fn one_that_ends_before_its_timeout_has_not_timed_out() {
-    let mut execd = Execd::start();
-    let result = run_with(&mut execd, "exit 4", json!({"timeoutMs": 60_000}));
-    assert_fields(&result, &ENDED);
-    assert_eq!(result["exitCode"], 4);
-}
-
 /// It was called timed out when the time fell into the 50 ms after its shell's end.
 #[test]
 fn one_whose_background_goes_on_past_its_timeout_has_not_timed_out() {
@@ -396,13 +234,6 @@ fn a_grandchild_with_a_session_of_its_own_holds_no_answer() {
     assert_eq!((&result["status"], &result["stdout"]), (&json!("completed"), &json!("hi\n")));
 }
 
-#[test]
-fn children_that_hold_no_output_are_none_of_the_answer() {
-    let mut execd = Execd::start();
-    let result = run(&mut execd, "sleep 300 >/dev/null 2>&1 & echo hi");
-    assert_eq!((&result["status"], &result["stdout"]), (&json!("completed"), &json!("hi\n")));
-}
-
 // ---- Terminals --------------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: A PTY has one stream
@@ -420,14 +251,6 @@ fn a_terminal_is_one_stream() {
     assert!(chunks.iter().all(|chunk| chunk["stream"] == "stdout"), "{chunks:?}");
     assert_eq!(joined(&chunks, "stdout"), "30 120\r\nerr\r\n");
     assert_eq!(row(&mut execd, session).expect("a row")["stdinMode"], "pty");
-}
-
-#[test]
-fn a_pipe_is_no_terminal() {
-    let mut execd = Execd::start();
-    let result = run(&mut execd, "for fd in 0 1 2; do [ -t $fd ] || echo no; done");
-    assert_eq!(result["stdout"], "no\nno\nno\n");
-    assert_eq!(row(&mut execd, 1).expect("a row")["stdinMode"], "pipe");
 }
 
 /// `rg needle` and others that read stdin where no file is named could only wait for input.
@@ -454,19 +277,6 @@ fn without_stdin_what_reads_it_is_at_its_end() {
     let nowhere = merged(more, json!({"command": "true", "workdir": "/no/such"}));
     assert_eq!(execd.result("bash_stream", nowhere)["status"], "failed");
     assert_eq!(row(&mut execd, 3).expect("a row")["stdinMode"], "null");
-}
-
-#[test]
-fn a_job_on_a_terminal_can_be_left_and_ended() {
-    let mut execd = Execd::start();
-    let more = json!({"stdinMode": "pty"});
-    let opened = open_with(&mut execd, "set -m; sleep 300 & echo ready; sleep 300", more);
-    until_printed(&opened, "ready");
-    let polled = poll(&mut execd, 1);
-    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("ready\n")));
-    let killed = kill(&mut execd, 1);
-    assert_eq!((&killed["status"], &killed["signal"]), (&json!("failed"), &json!("SIGKILL")));
-    assert!(execd.session_processes().is_empty());
 }
 
 // ---- How many ---------------------------------------------------------------------------

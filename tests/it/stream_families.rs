@@ -29,27 +29,6 @@ fn a_running_job_is_in_list_sessions_and_leaves_it_at_its_end() {
     assert_eq!(poll(&mut execd, 1)["status"], "completed", "the stream family knows it");
 }
 
-#[test]
-fn a_job_that_ended_is_in_no_list_of_unified_exec() {
-    let mut execd = Execd::start();
-    run(&mut execd, "sleep 0.3; echo hi");
-    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
-    assert_eq!(rows(&mut execd).len(), 1);
-}
-
-#[test]
-fn write_stdin_of_unified_exec_drives_a_job() {
-    let mut execd = Execd::start();
-    open(&mut execd, "while read x; do echo \"<$x>\"; echo \"!$x\" >&2; done; exit 6");
-    // Escapes are decoded in this form.
-    let all = execd.input_until(1, "one\\n", "!one");
-    assert!(all.contains("<one>\n") && all.contains("!one\n"), "both streams: {all:?}");
-    let result = execd.write(json!({"session_id": 1, "eof": true, "yield_time_ms": 30_000}));
-    assert_eq!((&result["exit_code"], &result["wait_status"]), (&json!(6), &json!("completed")));
-    let polled = poll(&mut execd, 1);
-    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("<one>\n"), &json!("!one\n")));
-}
-
 /// rule: unified-exec.md, The same sessions: Each tool family has its own unread position on a
 ///   session
 /// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
@@ -82,16 +61,6 @@ fn a_wait_of_each_family_ends_for_its_own_reason() {
     let result = execd.result_of(unified);
     assert_eq!((&result["output"], &result["exit_code"]), (&json!("hi\n"), &json!(2)));
     assert_eq!(until_over(&mut execd, 1)["exitCode"], 2);
-}
-
-#[test]
-fn a_job_on_a_terminal_can_be_resized() {
-    let mut execd = Execd::start();
-    open_with(&mut execd, "read x; stty size", json!({"stdinMode": "pty"}));
-    execd.result("resize_session", json!({"session_id": 1, "cols": 90, "rows": 20}));
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\r"}));
-    let result = until_over(&mut execd, 1);
-    assert!(text(&result, "stdout").contains("20 90"), "{result}");
 }
 
 // ---- Sessions of exec_command under the stream family -----------------------------------
@@ -213,34 +182,6 @@ fn a_job_is_announced_at_once_and_its_end_right_after_the_reply() {
     assert!(started < place);
     let started = execd.notified("session_started")[0].clone();
     assert_eq!((&started["pid"], &started["tty"]), (&result["pid"], &json!(false)));
-}
-
-#[test]
-fn an_end_that_nobody_saw_is_told_as_that() {
-    let mut execd = Execd::start();
-    open(&mut execd, "read x; exit 3");
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-    let exit = execd.notification("session_exited", |_| true);
-    assert_eq!((&exit["observed"], &exit["exit_code"]), (&json!(false), &json!(3)));
-    for _ in 0..3 {
-        assert_eq!(poll(&mut execd, 1)["exitCode"], 3);
-    }
-    assert_eq!(exits_of(&mut execd, 1).len(), 1, "told once");
-}
-
-#[test]
-fn a_poll_that_tells_the_end_is_followed_by_the_notification() {
-    let mut execd = Execd::start();
-    open(&mut execd, "read x; exit 3");
-    let request =
-        execd.start_request("poll_process", json!({"sessionId": 1, "maxDrainMs": 60_000}));
-    execd.no_reply_yet(request);
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-    execd.result_of(request);
-    let exit = execd.notification("session_exited", |_| true);
-    assert_eq!(exit["observed"], true);
-    let place = execd.reply_position(request);
-    assert_eq!(execd.position(|line| line["method"] == "session_exited"), Some(place + 1));
 }
 
 #[test]

@@ -78,16 +78,6 @@ fn a_stopped_process_is_ended() {
     assert!(is_killed(&kill(&mut execd, 1)));
 }
 
-#[test]
-fn others_are_left_alone() {
-    let mut execd = Execd::start();
-    let jobs = [(); 3].map(|()| id_of(&open(&mut execd, "sleep 300")));
-    kill(&mut execd, jobs[1]);
-    for job in [jobs[0], jobs[2]] {
-        assert_eq!(poll(&mut execd, job)["status"], "running");
-    }
-}
-
 /// rule: bash-stream.md, The stream family: Never hangs on a grandchild that holds the pipe
 #[test]
 fn a_grandchild_that_holds_the_pipe_in_a_session_of_its_own_makes_nobody_wait() {
@@ -167,22 +157,6 @@ fn a_session_of_exec_command_is_reached() {
 // ---- Other signals ----------------------------------------------------------------------
 
 #[test]
-fn a_signal_has_any_spelling() {
-    let mut execd = Execd::start();
-    for (signal, name) in [
-        (json!("TERM"), "SIGTERM"),
-        (json!("sigint"), "SIGINT"),
-        (json!("SIGUSR1"), "SIGUSR1"),
-        (json!(1), "SIGHUP"),
-        (json!("kill"), "SIGKILL"),
-    ] {
-        let opened = open(&mut execd, "exec sleep 300");
-        let result = kill_with(&mut execd, id_of(&opened), signal);
-        assert_eq!((&result["status"], &result["signal"]), (&json!("failed"), &json!(name)));
-    }
-}
-
-#[test]
 fn one_that_ends_itself_on_a_signal_tells_its_exit_code() {
     let mut execd = Execd::start();
     for (code, status) in [(0, "completed"), (9, "failed")] {
@@ -212,42 +186,6 @@ fn one_that_ignores_a_signal_is_told_running_after_two_seconds_and_lives_on() {
     assert_eq!(polled["status"], "running");
     assert!(is_alive(pid_of(&opened)), "no SIGKILL follows by itself");
     assert!(is_killed(&kill(&mut execd, 1)), "until it is asked for");
-}
-
-#[test]
-fn a_signal_that_ends_nothing_can_be_sent_again_and_again() {
-    let mut execd = Execd::start();
-    let command = "trap 'echo got $((++n)); [ $n -lt 3 ] || exit 7' USR1; echo ready; \
-                   while :; do sleep 0.02; done";
-    open_until(&mut execd, command, "ready");
-    for count in 1..=2 {
-        let result = kill_with(&mut execd, 1, json!("USR1"));
-        assert_eq!(result["status"], "running", "{result}");
-        assert!(text(&result, "stdout").contains(&format!("got {count}\n")), "{result}");
-    }
-    let result = kill_with(&mut execd, 1, json!("USR1"));
-    assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(7)));
-}
-
-#[test]
-fn unknown_signals_and_params_are_refused() {
-    let mut execd = Execd::start();
-    open(&mut execd, "sleep 300");
-    for signal in [json!("FOO"), json!(""), json!(0), json!(65), json!(-1), json!(true)] {
-        execd.refused("kill_process", json!({"sessionId": 1, "signal": signal}), "signal");
-    }
-    let message = execd.refused("kill_process", json!({"sessionId": 1, "signal": "FOO"}), "signal");
-    assert_eq!(message, "unknown signal \"FOO\" (use SIGTERM, SIGINT, SIGKILL, …)");
-    execd.refused("kill_process", json!({}), "sessionId");
-    execd.refused("kill_process", json!({"sessionId": 1, "force": true}), "force");
-    assert_eq!(poll(&mut execd, 1)["status"], "running");
-}
-
-#[test]
-fn an_unknown_id_is_an_error_that_names_it() {
-    let mut execd = Execd::start();
-    let message = execd.failed("kill_process", json!({"sessionId": 9}), "unknown_session");
-    assert_eq!(message, "unknown sessionId: 9");
 }
 
 // ---- Waits while it is killed -----------------------------------------------------------

@@ -52,33 +52,12 @@ fn text_of(pages: &[Value]) -> String {
 #[test]
 fn a_page_has_these_fields() {
     let mut execd = Execd::start();
-    run(&mut execd, "echo 1; echo 2 >&2");
+    run(&mut execd, "printf '\\033[1mbold\\r\\n10%%\\r20%%\\n'");
     let got = page(&mut execd, 1, json!({}));
     assert_fields(&got, &PAGE);
-    assert_eq!((&got["sessionId"], &got["text"]), (&json!(1), &json!("1\n2\n")));
-    assert_eq!(place(&got), (0, 4, 4, true));
-}
-
-#[test]
-fn a_page_is_raw_text() {
-    let mut execd = Execd::start();
-    run(&mut execd, "printf '\\033[1mbold\\r\\n10%%\\r20%%\\n'");
-    assert_eq!(page(&mut execd, 1, json!({}))["text"], "\u{1b}[1mbold\r\n10%\r20%\n");
-}
-
-#[test]
-fn the_output_of_a_terminal_is_raw_too() {
-    let mut execd = Execd::start();
-    run_with(&mut execd, "echo hi", json!({"stdinMode": "pty"}));
-    assert_eq!(page(&mut execd, 1, json!({}))["text"], "hi\r\n");
-}
-
-#[test]
-fn nothing_is_an_empty_page_at_the_end() {
-    let mut execd = Execd::start();
-    run(&mut execd, "true");
-    let got = page(&mut execd, 1, json!({}));
-    assert_eq!((text(&got, "text"), place(&got)), ("", (0, 0, 0, true)));
+    let raw = "\u{1b}[1mbold\r\n10%\r20%\n";
+    assert_eq!((&got["sessionId"], &got["text"]), (&json!(1), &json!(raw)));
+    assert_eq!(place(&got), (0, 18, 18, true));
 }
 
 #[test]
@@ -100,69 +79,7 @@ fn a_page_has_thirty_thousand_bytes_unless_it_is_told_otherwise() {
     }
 }
 
-/// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
-///   the end, of a running job, in base64
-#[test]
-fn offsets_count_from_the_front_or_from_the_end() {
-    let mut execd = Execd::start();
-    run(&mut execd, "printf 0123456789");
-    for (offset, wanted, at) in [
-        (3, "3456789", (3, 10, 10, true)),
-        (9, "9", (9, 10, 10, true)),
-        (10, "", (10, 10, 10, true)),
-        (11, "", (10, 10, 10, true)),
-        (i64::MAX, "", (10, 10, 10, true)),
-        (-1, "9", (9, 10, 10, true)),
-        (-10, "0123456789", (0, 10, 10, true)),
-        (-11, "0123456789", (0, 10, 10, true)),
-        (i64::MIN, "0123456789", (0, 10, 10, true)),
-    ] {
-        let got = page(&mut execd, 1, json!({"offset": offset}));
-        assert_eq!((text(&got, "text"), place(&got)), (wanted, at), "{offset}");
-    }
-    let got = page(&mut execd, 1, json!({"offset": -8, "limit": 4}));
-    assert_eq!((text(&got, "text"), place(&got)), ("2345", (2, 6, 10, false)));
-}
-
 // ---- Characters and bytes ---------------------------------------------------------------
-
-/// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
-///   the end, of a running job, in base64
-#[test]
-fn no_page_splits_a_character() {
-    let mut execd = Execd::start();
-    let all = "aä漢😀é€\n".repeat(40);
-    std::fs::write(execd.file("text"), &all).expect("a file");
-    run(&mut execd, "cat text");
-    for limit in [1, 2, 3, 4, 5, 6, 7, 11, 64] {
-        let pages = all_pages(&mut execd, 1, &json!({"limit": limit}));
-        assert_same(&format!("limit {limit}"), text_of(&pages).as_bytes(), all.as_bytes());
-        assert!(pages.iter().all(|page| !text(page, "text").contains('\u{fffd}')), "{limit}");
-    }
-}
-
-#[test]
-fn an_offset_inside_a_character_leaves_it_to_the_page_before() {
-    let mut execd = Execd::start();
-    run(&mut execd, "printf 'a漢字'");
-    let got = page(&mut execd, 1, json!({"offset": 2}));
-    assert_eq!((text(&got, "text"), place(&got)), ("字", (4, 7, 7, true)));
-    let got = page(&mut execd, 1, json!({"offset": -4}));
-    assert_eq!((text(&got, "text"), place(&got)), ("字", (4, 7, 7, true)));
-}
-
-#[test]
-fn invalid_bytes_are_replaced_in_text_and_exact_in_base64() {
-    let mut execd = Execd::start();
-    run(&mut execd, "printf 'a\\xffb\\xc3\\xe2\\x82'");
-    let got = page(&mut execd, 1, json!({}));
-    assert_eq!(text(&got, "text"), "a\u{fffd}b\u{fffd}\u{fffd}");
-    assert_eq!(place(&got), (0, 6, 6, true));
-    let got = page(&mut execd, 1, json!({"encoding": "base64"}));
-    assert_eq!((exact(&got), place(&got)), (b"a\xffb\xc3\xe2\x82".into(), (0, 6, 6, true)));
-    let got = page(&mut execd, 1, json!({"encoding": "base64", "offset": 5, "limit": 10}));
-    assert_eq!((exact(&got), place(&got)), (vec![0x82], (5, 6, 6, true)));
-}
 
 /// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
 ///   the end, of a running job, in base64
@@ -207,6 +124,7 @@ fn a_running_process_is_never_at_its_end() {
     let opened = open_until(&mut execd, "echo one; read x; echo two", "one");
     let got = page(&mut execd, 1, json!({}));
     assert_eq!((text(&got, "text"), place(&got)), ("one\n", (0, 4, 4, false)));
+    assert_eq!(poll(&mut execd, 1)["stdout"], "one\n", "a page takes nothing away");
     for offset in [4, 100] {
         let got = page(&mut execd, 1, json!({"offset": offset}));
         assert_eq!((text(&got, "text"), place(&got)), ("", (4, 4, 4, false)), "{offset}");
@@ -232,37 +150,6 @@ fn a_character_that_has_not_come_whole_waits_for_its_rest() {
     assert_eq!((text(&got, "text"), place(&got)), ("€", (1, 4, 4, false)));
 }
 
-#[test]
-fn the_pages_of_a_running_process_follow_it_to_its_end() {
-    let mut execd = Execd::start();
-    let command = "for i in {1..40}; do seq $i 2000; sleep 0.01; done";
-    open_with(&mut execd, command, json!({"stream": false}));
-    let (mut offset, mut all) = (0, String::new());
-    loop {
-        let got = page(&mut execd, 1, json!({"offset": offset, "limit": 150_000}));
-        assert_eq!(got["offset"], offset);
-        all.push_str(text(&got, "text"));
-        offset = number(&got, "nextOffset");
-        if got["eof"] == true {
-            break;
-        }
-    }
-    let numbers = (1..=40).flat_map(|first| first..=2_000);
-    let wanted: String = numbers.map(|number| format!("{number}\n")).collect();
-    assert_same("the pages", all.as_bytes(), wanted.as_bytes());
-}
-
-#[test]
-fn a_page_takes_nothing_away() {
-    let mut execd = Execd::start();
-    open_until(&mut execd, "echo hi; read x", "hi");
-    for _ in 0..3 {
-        assert_eq!(page(&mut execd, 1, json!({}))["text"], "hi\n");
-    }
-    assert_eq!(poll(&mut execd, 1)["stdout"], "hi\n");
-    assert_eq!(unified_poll(&mut execd, 1)["output"], "hi\n");
-}
-
 // ---- Large logs -------------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
@@ -270,12 +157,6 @@ fn a_page_takes_nothing_away() {
 #[test]
 fn a_large_log_is_read_by_pages_in_constant_memory() {
     large_log(64 << 20);
-}
-
-#[test]
-#[ignore = "takes minutes and 2 GiB of disk; the one above is the same with 64 MiB"]
-fn a_log_of_two_gibibytes_is_read_by_pages_in_constant_memory() {
-    large_log(2 << 30);
 }
 
 /// A log of so many bytes, read by pages: all equal the file, in constant memory.
@@ -411,27 +292,6 @@ fn a_page_has_what_waits_for_a_log_writer_that_stands_still() {
 }
 
 #[test]
-fn many_pages_at_once_are_all_answered() {
-    let mut execd = Execd::start();
-    run_with(&mut execd, "seq -w 1 100000", json!({"stream": false}));
-    let requests: Vec<(u64, u64)> = (0..200)
-        .map(|at| {
-            let offset = at * 3_500;
-            let params = json!({"sessionId": 1, "offset": offset, "limit": 3_500});
-            (offset, execd.start_request("get_process_log", params))
-        })
-        .collect();
-    let mut all = String::new();
-    for (offset, request) in requests {
-        let got = execd.result_of(request);
-        assert_eq!(got["offset"], offset);
-        all.push_str(text(&got, "text"));
-    }
-    let wanted: String = (1..=100_000).map(|i| format!("{i:06}\n")).collect();
-    assert_same("the pages", all.as_bytes(), wanted.as_bytes());
-}
-
-#[test]
 fn a_log_that_somebody_deleted_is_an_error_and_no_hang() {
     let mut execd = Execd::start();
     let result = run(&mut execd, "echo hi");
@@ -530,28 +390,6 @@ fn each_reply_tells_of_a_full_disk() {
     assert!(tells(&page(&mut execd, 1, json!({}))));
 }
 
-// ---- One stream, and memory -------------------------------------------------------------
-
-#[test]
-fn one_stream_can_be_paged() {
-    let mut execd = Execd::start();
-    let opened = open_until(&mut execd, "echo out; echo err >&2; read x", "err");
-    for finished in [false, true] {
-        if finished {
-            execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-            until_over(&mut execd, 1);
-        }
-        for (stream, wanted) in [("stdout", "out\n"), ("stderr", "err\n")] {
-            let got = page(&mut execd, 1, json!({"stream": stream}));
-            assert_fields(&got, &PAGE);
-            assert_eq!((text(&got, "text"), place(&got)), (wanted, (0, 4, 4, finished)));
-            let got = page(&mut execd, 1, json!({"stream": stream, "offset": -2, "limit": 4}));
-            assert_eq!((text(&got, "text"), place(&got)), (&wanted[2..], (2, 4, 4, finished)));
-        }
-    }
-    assert_eq!(logged(&opened), b"out\nerr\n");
-}
-
 // ---- One stream of a log that has two ---------------------------------------------------
 
 /// The path of the index of a log.
@@ -609,29 +447,6 @@ fn each_stream_of_an_ended_process_is_paged_whole() {
     assert_same("both", text_of(&both).as_bytes(), &logged(&result));
     let index = std::fs::metadata(index_of(&result)).expect("an index").len();
     assert!(index <= (out.len() + err.len()) as u64, "{index} bytes");
-}
-
-/// rule: bash-stream.md, The stream family: get_process_log of one stream: all of it, of a process
-///   that has ended and of one that runs
-#[test]
-fn each_stream_of_a_running_process_is_paged_whole() {
-    let mut execd = Execd::start();
-    let command = "seq -w 1 50000; seq -w 1 50000 >&2; echo one; echo two >&2; read x; echo end";
-    let opened = open_until(&mut execd, command, "two");
-    until_logged(&json!({"log_path": opened["logPath"]}), "two\n");
-    let numbers: String = (1..=50_000).map(|i| format!("{i:05}\n")).collect();
-    for (stream, last) in [("stdout", "one\n"), ("stderr", "two\n")] {
-        let wanted = format!("{numbers}{last}");
-        let (mut got, mut offset) = (String::new(), 0);
-        while offset < wanted.len() as u64 {
-            let more = json!({"stream": stream, "offset": offset, "limit": 70_000});
-            let one = page(&mut execd, 1, more);
-            assert_eq!((&one["eof"], number(&one, "offset")), (&json!(false), offset), "{one}");
-            got.push_str(text(&one, "text"));
-            offset = number(&one, "nextOffset");
-        }
-        assert_same(stream, got.as_bytes(), wanted.as_bytes());
-    }
 }
 
 /// rule: bash-stream.md, The index of a log: It is not there where only one has written
@@ -755,23 +570,6 @@ fn without_logs_a_stream_s_pages_begin_at_the_first_byte_that_is_held() {
 
 /// rule: bash-stream.md, The stream family: --no-log: logPath is absent, memory serves the pages
 #[test]
-fn without_logs_memory_is_paged() {
-    let mut execd = Execd::with(&["--no-log"], &[]);
-    let result = run(&mut execd, "echo out; echo err >&2");
-    assert_absent(&result, &["logPath"]);
-    let got = page(&mut execd, 1, json!({}));
-    assert_fields(&got, &PAGE);
-    assert_eq!(place(&got), (0, 8, 8, true));
-    assert!(text(&got, "text").contains("out\n") && text(&got, "text").contains("err\n"));
-    for (stream, wanted) in [("stdout", "out\n"), ("stderr", "err\n")] {
-        let got = page(&mut execd, 1, json!({"stream": stream}));
-        assert_eq!((text(&got, "text"), place(&got)), (wanted, (0, 4, 4, true)));
-    }
-    assert_absent(&row(&mut execd, 1).expect("a row"), &["logPath"]);
-}
-
-/// rule: bash-stream.md, The stream family: --no-log: logPath is absent, memory serves the pages
-#[test]
 fn without_logs_a_flood_leaves_its_last_megabyte() {
     let mut execd = Execd::with(&["--no-log"], &[]);
     let all: String = (1..=400_000).map(|i| format!("{i:06}\n")).collect();
@@ -799,26 +597,6 @@ fn without_logs_a_flood_leaves_its_last_megabyte() {
             until_over(&mut execd, 1);
         }
     }
-}
-
-// ---- Refusals ---------------------------------------------------------------------------
-
-#[test]
-fn wrong_params_are_refused_by_name() {
-    let mut execd = Execd::start();
-    run(&mut execd, "true");
-    for (params, param) in [
-        (json!({}), "sessionId"),
-        (json!({"sessionId": 1, "offset": "0"}), "offset"),
-        (json!({"sessionId": 1, "limit": 1.5}), "limit"),
-        (json!({"sessionId": 1, "stream": "both"}), "stream"),
-        (json!({"sessionId": 1, "encoding": "hex"}), "encoding"),
-        (json!({"sessionId": 1, "lines": 3}), "lines"),
-    ] {
-        execd.refused("get_process_log", params, param);
-    }
-    let message = execd.failed("get_process_log", json!({"sessionId": 9}), "unknown_session");
-    assert_eq!(message, "unknown sessionId: 9");
 }
 
 // ---- Without a keeper -------------------------------------------------------------------

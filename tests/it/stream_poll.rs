@@ -24,28 +24,7 @@ fn waiting(execd: &mut Execd, session: u64) -> u64 {
     execd.start_request("poll_process", json!({"sessionId": session, "maxDrainMs": 60_000}))
 }
 
-/// Waits until a job has been reaped and everything of it is told.
-fn until_finished(execd: &mut Execd, session: u64) {
-    eventually("it has finished", || {
-        row(execd, session).expect("it is listed")["status"] != "running"
-    });
-}
-
 // ---- What it drains ---------------------------------------------------------------------
-
-#[test]
-fn a_running_process_has_every_field_and_no_other() {
-    let mut execd = Execd::start();
-    let opened = open_until(&mut execd, "echo out; echo err >&2; sleep 60", "err");
-    let polled = poll(&mut execd, 1);
-    assert_fields(&polled, &RUNNING);
-    assert_eq!(polled["status"], "running");
-    for field in ["sessionId", "pid", "startedAt", "logPath"] {
-        assert_eq!(polled[field], opened[field], "{field}");
-    }
-    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("out\n"), &json!("err\n")));
-    assert!(number(&polled, "durationMs") < 20_000, "{polled}");
-}
 
 /// rule: bash-stream.md, The stream family: The running form has what came since the last call
 #[test]
@@ -69,18 +48,6 @@ fn each_poll_has_what_came_since_the_last_one() {
     assert_eq!((&over["status"], &over["exitCode"]), (&json!("failed"), &json!(3)));
     assert_eq!(over["stdout"], "one\ntwo\nthree\n", "the whole life");
     assert_eq!(over["stderr"], "one!\ntwo!\nthree!\n");
-}
-
-#[test]
-fn a_character_in_two_polls_is_whole() {
-    let mut execd = Execd::start();
-    let command = format!("printf 'a\\xe2\\x82'; {}; printf '\\xacb'; read x", until_file("go"));
-    let opened = open(&mut execd, &command);
-    eventually("it is printed", || logged(&opened) == b"a\xe2\x82");
-    assert_eq!(poll(&mut execd, 1)["stdout"], "a");
-    go(&execd, "go");
-    until_printed(&opened, "b");
-    assert_eq!(poll(&mut execd, 1)["stdout"], "€b");
 }
 
 /// What the first poll gives of 1,400,000 characters that nobody polled, which is more than is
@@ -107,11 +74,6 @@ fn flooded(max_chars: usize) {
 #[test]
 fn a_flood_that_nobody_polled_keeps_its_last_characters() {
     flooded(30_000);
-}
-
-#[test]
-fn a_flood_that_nobody_polled_keeps_as_many_characters_as_may_be_asked_for() {
-    flooded(150_000);
 }
 
 // ---- How long it waits ------------------------------------------------------------------
@@ -152,41 +114,6 @@ fn a_waiting_poll_answers_as_soon_as_output_comes() {
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     assert_fields(&polled, &RUNNING);
     assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("got it\n")));
-}
-
-/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
-///   maxDrainMs for output or exit, 120,000 at most
-#[test]
-fn a_waiting_poll_answers_as_soon_as_it_has_ended() {
-    let mut execd = Execd::start();
-    open(&mut execd, "read x; exit 5");
-    let request = waiting(&mut execd, 1);
-    execd.no_reply_yet(request);
-    execd.write(json!({"session_id": 1, "chars": "\\n"}));
-    let polled = execd.result_of(request);
-    assert_fields(&polled, &ENDED);
-    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(5)));
-}
-
-#[test]
-fn a_waiting_poll_has_at_once_what_is_there() {
-    let mut execd = Execd::start();
-    open_until(&mut execd, "echo hi; sleep 60", "hi");
-    let started = now();
-    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
-    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
-    assert_eq!(polled["stdout"], "hi\n");
-}
-
-#[test]
-fn a_poll_of_a_silent_process_answers_when_its_time_is_over() {
-    let mut execd = Execd::start();
-    open(&mut execd, "sleep 60");
-    let started = now();
-    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 400}));
-    assert!(started.elapsed().as_millis() >= 400, "{:?}", started.elapsed());
-    assert_fields(&polled, &RUNNING);
-    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("")));
 }
 
 /// How long a poll waits that is asked for more than a day.
@@ -250,19 +177,6 @@ fn a_poll_for_the_end_of_what_goes_on_has_what_came_meanwhile() {
     assert!(started.elapsed().as_millis() >= 400, "{:?}", started.elapsed());
     assert_fields(&polled, &RUNNING);
     assert_eq!(polled["stdout"], "hi\n");
-}
-
-/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
-///   most; of both what is over first; 0 says nothing
-#[test]
-fn a_cancelled_poll_for_the_end_answers_running_with_what_came() {
-    let mut execd = Execd::start();
-    open_until(&mut execd, "echo hi; sleep 60", "hi");
-    let request = execd.start_request("poll_process", json!({"sessionId": 1, "waitMs": 60_000}));
-    execd.no_reply_yet(request);
-    assert!(execd.cancel(request));
-    let polled = execd.result_of(request);
-    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("hi\n")));
 }
 
 /// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
@@ -408,27 +322,6 @@ fn kill_if_timeout_spares_what_an_ended_command_left_behind() {
     assert!(!is_alive(left), "gone when the answer comes");
 }
 
-#[test]
-fn kill_if_of_what_has_ended_changes_nothing() {
-    let mut execd = Execd::start();
-    let result = run(&mut execd, "echo hi");
-    for kill_if in ["always", "timeout"] {
-        assert_eq!(poll_with(&mut execd, 1, json!({"killIf": kill_if})), result);
-    }
-}
-
-/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
-#[test]
-fn kill_if_always_ends_what_a_finished_job_left_behind() {
-    let mut execd = Execd::start();
-    let result = run(&mut execd, "sleep 300 >/dev/null 2>&1 & echo $!");
-    let left = text(&result, "stdout").trim().parse().expect("a pid");
-    assert_eq!(poll_with(&mut execd, 1, json!({"killIf": "timeout"})), result);
-    assert!(is_alive(left), "its time is not over");
-    assert_eq!(poll_with(&mut execd, 1, json!({"killIf": "always"})), result);
-    assert!(!is_alive(left), "gone when the answer comes");
-}
-
 // ---- What has ended ---------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: A finished process polled again: the same answer
@@ -445,39 +338,6 @@ fn a_finished_job_polled_ten_times_gives_the_same() {
             }
         }
     }
-}
-
-#[test]
-fn what_ended_between_two_polls_has_all_of_its_output() {
-    let mut execd = Execd::start();
-    let opened = open_until(&mut execd, "echo first; read x; echo last; exit 1", "first");
-    assert_eq!(poll(&mut execd, 1)["stdout"], "first\n");
-    execd.write(json!({"session_id": 1, "chars": "\\n"}));
-    until_printed(&opened, "last");
-    until_finished(&mut execd, 1);
-    let polls = [(); 10].map(|()| poll(&mut execd, 1));
-    assert_eq!((&polls[0]["stdout"], &polls[0]["exitCode"]), (&json!("first\nlast\n"), &json!(1)));
-    assert!(polls.iter().all(|polled| *polled == polls[0]));
-}
-
-#[test]
-fn a_bounded_text_of_a_finished_job_stays_the_same() {
-    let mut execd = Execd::start();
-    let command = "seq -w 1 100000; seq -w 1 100000 >&2";
-    for max_chars in [100, 30_000, 150_000] {
-        let result = run_with(&mut execd, command, json!({"maxOutputChars": max_chars}));
-        assert_eq!(result["truncated"], true);
-        let result = without_drops(result);
-        for _ in 0..3 {
-            assert_eq!(poll(&mut execd, id_of(&result)), result);
-        }
-    }
-}
-
-/// Dropped chunks are the first call's and none of the process's.
-fn without_drops(mut result: Value) -> Value {
-    result.as_object_mut().expect("an object").remove("droppedBytes");
-    result
 }
 
 /// rule: bash-stream.md, The stream family: What comes later still is told by later polls and
@@ -504,35 +364,6 @@ fn a_job_whose_background_holds_on_gives_the_same_before_and_after_and_what_came
             (["hi\nlate\n"; 2].map(Value::from), &json!(true))
         );
         assert_absent(&polled, &["backgroundPids"]);
-    }
-}
-
-// ---- Refusals ---------------------------------------------------------------------------
-
-#[test]
-fn an_unknown_id_is_an_error_that_names_it() {
-    let mut execd = Execd::start();
-    let message = execd.failed("poll_process", json!({"sessionId": 9}), "unknown_session");
-    assert_eq!(message, "unknown sessionId: 9");
-    execd.failed("poll_process", json!({"sessionId": -1}), "unknown_session");
-}
-
-#[test]
-fn wrong_params_are_refused_by_name() {
-    let mut execd = Execd::start();
-    for (params, param) in [
-        (json!({}), "sessionId"),
-        (json!({"sessionId": "1"}), "sessionId"),
-        (json!({"session": 1}), "session"),
-        (json!({"sessionId": 1, "killIf": "never"}), "killIf"),
-        (json!({"sessionId": 1, "killIf": true}), "killIf"),
-        (json!({"sessionId": 1, "maxDrainMs": "1"}), "maxDrainMs"),
-        (json!({"sessionId": 1, "waitMs": "1"}), "waitMs"),
-        (json!({"sessionId": 1, "waitMs": 0.5}), "waitMs"),
-        (json!({"sessionId": 1, "wait_s": 1}), "wait_s"),
-        (json!({"sessionId": 1, "yieldMs": 1}), "yieldMs"),
-    ] {
-        execd.refused("poll_process", params, param);
     }
 }
 

@@ -56,26 +56,11 @@ fn a_call_beats_the_flag_the_flag_the_environment_and_that_the_default() {
 ///   clamped alike
 #[test]
 fn the_window_is_clamped_wherever_it_comes_from() {
-    for above in ["120001", "999999999"] {
-        yields_after(120_000, &[YIELD_FLAG, above], &[], json!({}));
-        yields_after(120_000, &[], &[(YIELD_VARIABLE, above)], json!({}));
-        let call: u64 = above.parse().expect("a number");
-        yields_after(120_000, &[], &[], json!({"yieldMs": call}));
-    }
-    for below in ["1", "999"] {
-        yields_after(1_000, &[YIELD_FLAG, below], &[], json!({}));
-        yields_after(1_000, &[], &[(YIELD_VARIABLE, below)], json!({}));
-    }
-    for below in [-1, 0, 1] {
-        yields_after(1_000, &[], &[], json!({"yieldMs": below}));
-    }
-}
-
-#[test]
-fn a_variable_that_is_no_number_is_none() {
-    for invalid in ["", "abc", "-5", "0", "1s", "NaN", "inf"] {
-        yields_after(60_000, &[], &[(YIELD_VARIABLE, invalid)], json!({}));
-    }
+    yields_after(120_000, &[YIELD_FLAG, "120001"], &[], json!({}));
+    yields_after(120_000, &[], &[(YIELD_VARIABLE, "999999999")], json!({}));
+    yields_after(120_000, &[], &[], json!({"yieldMs": 120_001}));
+    yields_after(1_000, &[YIELD_FLAG, "1"], &[], json!({}));
+    yields_after(1_000, &[], &[], json!({"yieldMs": -1}));
 }
 
 #[test]
@@ -176,7 +161,6 @@ fn the_cap_of_a_call_beats_the_flag_and_so_on() {
 #[test]
 fn the_cap_is_clamped_wherever_it_comes_from() {
     caps_at(150_000, &[CHARS_FLAG, "150001"], &[], json!({}));
-    caps_at(150_000, &[], &[(CHARS_VARIABLE, "99999999999999")], json!({}));
     caps_at(150_000, &[], &[], json!({"maxOutputChars": 1_000_000}));
 }
 
@@ -185,21 +169,12 @@ fn the_smallest_cap_is_one_character() {
     for (args, call) in [
         (vec![CHARS_FLAG, "1"], json!({})),
         (vec![CHARS_FLAG, "0"], json!({})),
-        (vec![], json!({"maxOutputChars": 1})),
-        (vec![], json!({"maxOutputChars": 0})),
         (vec![], json!({"maxOutputChars": -7})),
     ] {
         let mut execd = Execd::with(&args, &[]);
         let result = run_with(&mut execd, "printf 'äöü'", call);
         let wanted = cut("äöü", 1, text(&result, "logPath"));
         assert_eq!(result["stdout"], wanted);
-    }
-}
-
-#[test]
-fn a_cap_in_the_environment_that_is_no_number_is_none() {
-    for invalid in ["", "abc", "-5", "0", "many"] {
-        caps_at(30_000, &[], &[(CHARS_VARIABLE, invalid)], json!({}));
     }
 }
 

@@ -108,76 +108,6 @@ fn a_text_ends_the_wait_and_the_reply_says_where_it_stands() {
     assert_eq!(wait_line(&result), "matched \"is ready\" → it is ready now");
 }
 
-/// rule: waits.md, The reply: `captures`: of a regex with groups
-#[test]
-fn a_regex_ends_the_wait_and_its_groups_are_told() {
-    let mut execd = Execd::start();
-    let cmd = "echo '  Local:   http://localhost:5173/'; sleep 600";
-    let regex = "Local: +(http\\S+)|(x)";
-    let result = run(&mut execd, cmd, json!({"until": {"regex": regex}}));
-    assert_wait(&result, "matched", "regex");
-    assert_eq!(result["wait"]["captures"], json!(["http://localhost:5173/", null]));
-    assert_eq!(result["wait"]["text"], "  Local:   http://localhost:5173/");
-    assert_eq!(wait_line(&result), format!("matched /{regex}/ → http://localhost:5173/"));
-}
-
-/// rule: waits.md, The reply: `index`: which one of a list, from 0
-#[test]
-fn of_a_list_the_one_that_matched_is_told() {
-    let mut execd = Execd::start();
-    let until = json!({"text": ["nowhere", "two"], "regex": ["^on+e", "^t"]});
-    let result = run(&mut execd, "echo x; echo two; sleep 600", json!({"until": until}));
-    assert_wait(&result, "matched", "text");
-    assert_eq!(result["wait"]["index"], 1);
-    let until = json!({"text": ["nowhere"], "regex": ["^one", "^three"]});
-    let result = run(&mut execd, "echo x; echo three; sleep 600", json!({"until": until}));
-    assert_wait(&result, "matched", "regex");
-    assert_eq!(result["wait"]["index"], 1);
-}
-
-/// rule: waits.md, until and stop: `count`: not at the first match but at the N-th
-#[test]
-fn only_the_match_of_the_number_asked_for_ends_the_wait() {
-    let mut execd = Execd::start();
-    let cmd = "for i in 1 2 3 4; do echo pass $i; done; sleep 600";
-    let result = run(&mut execd, cmd, json!({"until": {"text": "pass", "count": 3}}));
-    assert_eq!(result["wait"]["text"], "pass 3", "{result}");
-}
-
-/// rule: waits.md, until and stop: What comes true in `stop` ends it with the outcome `stopped`
-/// rule: waits.md, until and stop: Where until and stop are both matched, what stands first in the
-///   output counts; at one place, until
-#[test]
-fn a_mark_of_failure_stops_the_wait_and_what_stands_first_counts() {
-    let mut execd = Execd::start();
-    let cases = [
-        ("echo error: no; echo ready", "stopped", "stopped by /rror/ → error: no"),
-        ("echo ready; echo error: no", "matched", "matched \"ready\" → ready"),
-        ("echo rror ready", "stopped", "stopped by /rror/ → rror ready"),
-        ("echo ready rror", "matched", "matched \"ready\" → ready rror"),
-    ];
-    for (cmd, outcome, line) in cases {
-        let conditions = json!({"until": {"text": "ready"}, "stop": {"regex": "rror"}});
-        let result = run(&mut execd, &format!("{cmd}; sleep 600"), conditions);
-        assert_eq!(result["wait"]["outcome"], outcome, "{cmd}: {result}");
-        assert_eq!(wait_line(&result), line, "{cmd}");
-        assert_eq!(result["wait_status"], "condition_met", "{cmd}");
-    }
-    let same = json!({"until": {"regex": "word"}, "stop": {"text": "word"}});
-    let result = run(&mut execd, "echo word; sleep 600", same);
-    assert_eq!(result["wait"]["outcome"], "matched", "{result}");
-}
-
-/// rule: waits.md, What is looked at: The unfinished last line counts too
-#[test]
-fn a_prompt_without_a_newline_ends_the_wait() {
-    let mut execd = Execd::start();
-    let cmd = "printf 'Continue? [Y/n] '; sleep 600";
-    let result = run(&mut execd, cmd, json!({"until": {"regex": "\\[Y/n\\] $"}}));
-    assert_wait(&result, "matched", "regex");
-    assert_eq!(output(&result), "Continue? [Y/n] ");
-}
-
 /// rule: waits.md, until and stop: An exit of the session always ends a wait, whatever was asked;
 ///   the outcome is `exited`
 #[test]
@@ -231,6 +161,7 @@ fn who_says_what_he_waits_for_may_wait_as_long_as_a_poll() {
 }
 
 /// rule: waits.md, The reply: `outcome`: `cancelled`
+/// rule: waits.md, The reply: Of a wait that was cancelled `wait_status: cancelled` is that line
 #[test]
 fn a_cancelled_wait_says_so_and_takes_nothing() {
     let mut execd = Execd::start();
@@ -242,32 +173,13 @@ fn a_cancelled_wait_says_so_and_takes_nothing() {
     let result = execd.result_of(request);
     assert_eq!(result["wait"]["outcome"], "cancelled", "{result}");
     assert_eq!(output(&result), "");
-    assert!(
-        result["header"].as_str().expect("a header").contains("\nwait_status: cancelled\n"),
-        "{result}"
-    );
+    let told = result["header"].as_str().expect("a header").lines();
+    let of_wait: Vec<&str> = told.filter(|line| line.starts_with("wait")).collect();
+    assert_eq!(of_wait, ["wait_status: cancelled"], "{result}");
     let next = poll(&mut execd, writer.session, json!({"until": {"text": "some"}}));
     let result = execd.result_of(next);
     assert_eq!(result["wait"]["present_at_entry"], true, "{result}");
     assert_eq!(output(&result), "some\n");
-}
-
-/// rule: waits.md, The reply: Of a wait that was cancelled `wait_status: cancelled` is that line
-#[test]
-fn the_header_of_a_cancelled_wait_has_its_status_and_no_line_of_the_wait() {
-    for header in ["full", "compact"] {
-        let mut execd = Execd::start();
-        let writer = Writer::start(&mut execd, json!({}));
-        let more = json!({"until": {"text": "nowhere"}, "header": header});
-        let request = poll(&mut execd, writer.session, more);
-        execd.no_reply_yet(request);
-        assert!(execd.cancel(request));
-        let result = execd.result_of(request);
-        let told = result["header"].as_str().expect("a header").lines();
-        let of_wait: Vec<&str> = told.filter(|line| line.starts_with("wait")).collect();
-        assert_eq!(of_wait, ["wait_status: cancelled"], "{result}");
-        assert_eq!(result["wait"]["outcome"], "cancelled", "{result}");
-    }
 }
 
 /// bash_stream and bash had no `wait` then.
@@ -349,33 +261,6 @@ fn a_match_in_what_an_ended_session_has_left_is_told_with_its_exit() {
     assert_eq!(result["wait"]["present_at_entry"], true);
     assert_absent(&result, &["session_id"]);
     assert_eq!(output(&result), "ok\n");
-}
-
-/// rule: waits.md, What is looked at: Each byte is looked at once, as it comes, wherever reads and
-///   pieces split it
-#[test]
-fn a_pattern_is_found_wherever_pieces_split_it() {
-    let mut execd = Execd::start();
-    let mut writer = Writer::start(&mut execd, json!({}));
-    let line = "\u{1b}[32mgrüße \u{1b}]0;title\u{7}wörld\u{1b}[0m → here".as_bytes();
-    let asked = [json!({"text": "grüße wörld → h"}), json!({"regex": "^gr..e w\\S+ → (h\\w+)"})];
-    for at in 1..line.len() {
-        let until = &asked[at % 2];
-        let before = total_of(&mut execd, writer.session);
-        let request = poll(&mut execd, writer.session, json!({"until": until}));
-        writer.print(&mut execd, &line[..at]);
-        if at + 4 < line.len() {
-            execd.no_reply_yet(request);
-        }
-        writer.print(&mut execd, &line[at..]);
-        writer.print(&mut execd, b"\n");
-        let result = execd.result_of(request);
-        let wait = &result["wait"];
-        assert_eq!(wait["outcome"], "matched", "split at {at}: {result}");
-        assert_eq!(wait["offset"], before, "split at {at}: {result}");
-        assert!(wait["text"].as_str().is_some_and(|text| text.starts_with("grüße wörld → h")));
-        execd.poll_now(writer.session);
-    }
 }
 
 /// rule: waits.md, What is looked at: What the retention has dropped before it was looked at is
@@ -727,35 +612,10 @@ fn a_cancelled_wait_for_all_processes_leaves_the_exit_to_the_next_call() {
 #[test]
 fn bad_conditions_are_refused_and_the_field_is_named() {
     let mut execd = Execd::start();
-    let many: Vec<String> = (0..17).map(|one| format!("p{one}")).collect();
-    let long = "x".repeat(4_097);
-    let cases: Vec<(&str, Value, &str)> = vec![
-        ("until", json!("text"), "until"),
-        ("until", json!({}), "until"),
+    let cases = [
         ("until", json!({"foo": 1}), "until.foo"),
-        ("until", json!({"IdleMs": 1}), "until.IdleMs"),
-        ("until", json!({"text": ""}), "until.text"),
-        ("until", json!({"text": 1}), "until.text"),
-        ("until", json!({"text": long}), "until.text"),
-        ("until", json!({"text": "a\nb"}), "until.text"),
-        ("until", json!({"text": ["a", ""]}), "until.text[1]"),
-        ("until", json!({"text": many}), "until.text"),
-        ("until", json!({"regex": "("}), "until.regex"),
         ("until", json!({"regex": ["a", "b", "c)"]}), "until.regex[2]"),
-        ("until", json!({"text": "a", "count": "b"}), "until.count"),
-        ("until", json!({"port": 70_000}), "until.port"),
-        ("until", json!({"port": "some"}), "until.port"),
-        ("until", json!({"http": {"path": "no"}}), "until.http.path"),
-        ("until", json!({"http": {"port": 1}}), "until.http.path"),
-        ("until", json!({"http": {"path": "/", "status": 7}}), "until.http.status"),
-        ("until", json!({"http": {"path": "/", "x": 7}}), "until.http.x"),
-        ("until", json!({"input": false}), "until.input"),
-        ("until", json!({"input": "word"}), "until.input"),
-        ("until", json!({"idle_ms": "1"}), "until.idle_ms"),
-        ("until", json!({"idle_ms": 1, "idle_cpu": 1}), "until.idle_cpu"),
-        ("until", json!({"tree_exit": "yes"}), "until.tree_exit"),
-        ("stop", json!({"regex": "[z-a]"}), "stop.regex"),
-        ("stop", json!({"bar": 1}), "stop.bar"),
+        ("stop", json!({"http": {"path": "/", "x": 7}}), "stop.http.x"),
         ("on_impossible", json!("never"), "on_impossible"),
     ];
     for (field, value, param) in cases {

@@ -100,26 +100,6 @@ fn all_ends_with_the_last_exit_and_has_the_output_of_each() {
     assert_eq!(execd.peek()["sessions"], json!([]), "each exit was told");
 }
 
-/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
-///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
-#[test]
-fn first_failure_ends_with_the_first_exit_that_is_no_success() {
-    let mut execd = Execd::start();
-    let ids = gated(&mut execd, &[("one", 0), ("two", 3), ("three", 0)]);
-    let request = wait_for(&mut execd, &ids, json!({"mode": "first_failure"}));
-    go(&execd, "one");
-    execd.notification("session_exited", |note| note["session_id"] == ids[0]);
-    execd.no_reply_yet(request);
-    go(&execd, "two");
-    let answer = execd.result_of(request);
-    assert_eq!(answer["wait"]["session_id"], ids[1]);
-    assert_eq!(each(&answer, "outcome"), ["exited", "exited", "pending"]);
-    assert_eq!(each(&answer, "output"), ["one\n", "two\n", "-"]);
-    go(&execd, "three");
-    let answer = waited(&mut execd, &ids[2..], json!({"mode": "first_failure"}));
-    assert_eq!(each(&answer, "outcome"), ["exited"], "all have ended, none of them failed");
-}
-
 /// rule: waits.md, wait_for: The timeout is 30 s unless said, 0 looks without waiting; at the
 ///   deadline each row has its state, and that is no error
 #[test]
@@ -658,30 +638,4 @@ fn what_nobody_has_been_told_counts_at_once() {
     assert_eq!(rows(&answer)[0]["wait"]["present_at_entry"], true);
     let again = waited(&mut execd, &ids, merged(until, json!({"timeout_ms": 100})));
     assert_eq!(again["wait"]["outcome"], "deadline", "it was told");
-}
-
-/// rule: waits.md, wait_for: One reply with a row for each session in the order given: those whose
-///   condition came true with their output, the others with their state
-#[test]
-fn matches_in_all_sessions_at_once_make_one_reply_each() {
-    let mut execd = Execd::start();
-    let command = format!("{}; echo ready; exit 1", until_file("gate"));
-    let ids = execd.open_all(&vec![command.as_str(); 16]);
-    let requests: Vec<u64> = ["any", "all"]
-        .iter()
-        .map(|mode| {
-            let more = json!({"mode": mode, "take": false, "until": {"text": "ready"}});
-            wait_for(&mut execd, &ids, more)
-        })
-        .collect();
-    go(&execd, "gate");
-    let answers: Vec<Value> = requests.iter().map(|id| execd.result_of(*id)).collect();
-    assert_eq!(answers[0]["wait"]["outcome"], "matched");
-    assert_eq!(answers[1]["wait"]["outcome"], "matched");
-    assert!(each(&answers[1], "outcome").iter().all(|outcome| *outcome == "matched"));
-    execd.close_stdin();
-    let lines = execd.all_lines();
-    for request in requests {
-        assert_eq!(lines.iter().filter(|line| line["id"] == request).count(), 1);
-    }
 }

@@ -19,6 +19,7 @@ use crate::common::data::Random;
 use crate::common::{Host, Incoming, PATIENCE, Setup, is_notification, value};
 use execd::pure::text::clean::text_behind;
 use execd::pure::text::utf8::incomplete_suffix_len;
+use regex_lite::Regex;
 use serde_json::{Value, json};
 
 const SESSIONS: usize = 64;
@@ -28,23 +29,7 @@ const MANY_WAITS: usize = 1_000;
 /// Longer than any wait lasts that is answered.
 const YIELD_MS: u64 = 60_000;
 
-// ---- Patterns: a backtracking matcher that anybody can follow ----------------------------------
-
-/// A regular expression as a tree.
-#[derive(Debug, Clone)]
-enum Re {
-    Word(&'static str),
-    Any,
-    /// `[…]` or `[^…]`.
-    Set(&'static str, bool),
-    Group(Box<Re>),
-    /// From so often to so often; greedy or not.
-    Repeat(Box<Re>, usize, usize, bool),
-    Sequence(Vec<Re>),
-    Either(Vec<Re>),
-    LineStart,
-    LineEnd,
-}
+// ---- Patterns, matched by another engine ------------------------------------------------------
 
 /// Words of patterns and of output.
 const WORDS: [&str; 8] = ["a", "b", "ab", "ba", "1", "é", "ok", "A"];
@@ -54,172 +39,32 @@ fn word(random: &mut Random) -> &'static str {
     WORDS[random.below(WORDS.len())]
 }
 
-/// More than any repetition in a line.
-const MANY: usize = 1_000;
-
-/// How a pattern is matched.
-struct Match<'a> {
-    text: &'a [char],
-    ignore_case: bool,
-    /// Groups in the order of their parentheses.
-    groups: Vec<Option<(usize, usize)>>,
-}
-
-type Next<'a> = &'a mut dyn FnMut(&mut Match<'_>, usize) -> bool;
-
-impl Re {
-    fn random(random: &mut Random, depth: usize) -> Self {
-        match random.below(if depth == 0 { 4 } else { 8 }) {
-            0..=1 => Re::Word(word(random)),
-            2 => Re::Any,
-            3 => Re::Set(SETS[random.below(SETS.len())], random.below(4) == 0),
-            4 => Re::Group(Box::new(Re::random(random, depth - 1))),
-            5 => {
-                // What is repeated is never empty: what an empty repetition means is a question of
-                // taste.
-                let (least, most) = *random.of(&[(0, 1), (0, MANY), (1, MANY), (2, 3)]);
-                let once = match Re::random(random, 0) {
-                    Re::Word(word) if word.chars().count() > 1 => {
-                        Re::Group(Box::new(Re::Word(word)))
-                    }
-                    once => once,
-                };
-                Re::Repeat(Box::new(once), least, most, random.below(4) > 0)
-            }
-            6 => {
-                let both = (0..2).map(|_| Re::random(random, depth - 1)).collect();
-                Re::Group(Box::new(Re::Either(both)))
-            }
-            _ => Re::Sequence((0..3).map(|_| Re::random(random, depth - 1)).collect()),
+/// A regular expression that is never empty.
+fn random_regex(random: &mut Random, depth: usize) -> String {
+    match random.below(if depth == 0 { 4 } else { 8 }) {
+        0..=1 => word(random).to_owned(),
+        2 => ".".to_owned(),
+        3 => {
+            let without = if random.below(4) == 0 { "^" } else { "" };
+            format!("[{without}{}]", SETS[random.below(SETS.len())])
         }
-    }
-
-    /// As it is written.
-    fn text(&self) -> String {
-        match self {
-            Re::Word(word) => (*word).to_owned(),
-            Re::Any => ".".to_owned(),
-            Re::Set(set, false) => format!("[{set}]"),
-            Re::Set(set, true) => format!("[^{set}]"),
-            Re::Group(inner) => format!("({})", inner.text()),
-            Re::Repeat(inner, least, most, greedy) => {
-                let times = match (least, most) {
-                    (0, 1) => "?".to_owned(),
-                    (0, _) => "*".to_owned(),
-                    (1, _) => "+".to_owned(),
-                    (least, most) => format!("{{{least},{most}}}"),
-                };
-                format!("{}{times}{}", inner.text(), if *greedy { "" } else { "?" })
-            }
-            Re::Sequence(all) => all.iter().map(Re::text).collect(),
-            Re::Either(all) => all.iter().map(Re::text).collect::<Vec<_>>().join("|"),
-            Re::LineStart => "^".to_owned(),
-            Re::LineEnd => "$".to_owned(),
+        4 => format!("({})", random_regex(random, depth - 1)),
+        5 => {
+            let times = *random.of(&["?", "*", "+", "{2,3}"]);
+            let once = random_regex(random, 0);
+            let is_word = !once.starts_with('[') && once.chars().count() > 1;
+            let once = if is_word { format!("({once})") } else { once };
+            format!("{once}{times}{}", if random.below(4) > 0 { "" } else { "?" })
         }
+        6 => format!("({}|{})", random_regex(random, depth - 1), random_regex(random, depth - 1)),
+        _ => (0..3).map(|_| random_regex(random, depth - 1)).collect(),
     }
-
-    fn groups(&self) -> usize {
-        match self {
-            Re::Group(inner) => 1 + inner.groups(),
-            Re::Repeat(inner, ..) => inner.groups(),
-            Re::Sequence(all) | Re::Either(all) => all.iter().map(Re::groups).sum(),
-            _ => 0,
-        }
-    }
-
-    /// Tries to match at a place, and then what comes behind; the first way that works counts.
-    /// `group` is the number of the first group in here.
-    fn matches(&self, found: &mut Match<'_>, at: usize, group: usize, next: Next<'_>) -> bool {
-        let one = |found: &Match<'_>, fits: &dyn Fn(char) -> bool| {
-            found.text.get(at).is_some_and(|c| fits(*c))
-        };
-        match self {
-            Re::Word(word) => {
-                let mut to = at;
-                for wanted in word.chars() {
-                    let same = |c: &char| {
-                        *c == wanted
-                            || found.ignore_case && c.to_lowercase().eq(wanted.to_lowercase())
-                    };
-                    if !found.text.get(to).is_some_and(same) {
-                        return false;
-                    }
-                    to += 1;
-                }
-                next(found, to)
-            }
-            Re::Any => one(found, &|_| true) && next(found, at + 1),
-            Re::Set(set, without) => {
-                let ignore_case = found.ignore_case;
-                let within = |c: char| {
-                    set.contains(c)
-                        || ignore_case
-                            && set.chars().any(|of| of.to_lowercase().eq(c.to_lowercase()))
-                };
-                one(found, &|c| within(c) != *without) && next(found, at + 1)
-            }
-            Re::Group(inner) => {
-                let before = found.groups[group];
-                let ok = inner.matches(found, at, group + 1, &mut |found, to| {
-                    let last = found.groups[group].replace((at, to));
-                    let ok = next(found, to);
-                    if !ok {
-                        found.groups[group] = last;
-                    }
-                    ok
-                });
-                if !ok {
-                    found.groups[group] = before;
-                }
-                ok
-            }
-            Re::Repeat(inner, least, most, greedy) => {
-                repeat(inner, (*least, *most, *greedy), found, at, group, next)
-            }
-            Re::Sequence(all) => sequence(all, found, at, group, next),
-            Re::Either(all) => {
-                let mut first = group;
-                all.iter().any(|one| {
-                    let ok = one.matches(found, at, first, next);
-                    first += one.groups();
-                    ok
-                })
-            }
-            Re::LineStart => at == 0 && next(found, at),
-            Re::LineEnd => at == found.text.len() && next(found, at),
-        }
-    }
-}
-
-fn sequence(all: &[Re], found: &mut Match<'_>, at: usize, group: usize, next: Next<'_>) -> bool {
-    let Some((first, rest)) = all.split_first() else { return next(found, at) };
-    let behind = group + first.groups();
-    first.matches(found, at, group, &mut |found, to| sequence(rest, found, to, behind, next))
-}
-
-fn repeat(
-    inner: &Re,
-    (least, most, greedy): (usize, usize, bool),
-    found: &mut Match<'_>,
-    at: usize,
-    group: usize,
-    next: Next<'_>,
-) -> bool {
-    if least == 0 && !greedy && next(found, at) {
-        return true;
-    }
-    let again = (least.saturating_sub(1), most.saturating_sub(1), greedy);
-    let more = most > 0
-        && inner.matches(found, at, group, &mut |found, to| {
-            repeat(inner, again, found, to, group, next)
-        });
-    more || (least == 0 && greedy && next(found, at))
 }
 
 #[derive(Debug, Clone)]
 enum Pattern {
     Text(String),
-    Regex(Re, bool),
+    Regex(Regex),
 }
 
 /// A match in a line: where it begins in characters, and its groups.
@@ -231,56 +76,44 @@ impl Pattern {
             let words = (0..1 + random.below(3)).map(|_| word(random));
             return Pattern::Text(words.collect());
         }
-        let mut all = vec![Re::random(random, 2), Re::Word(word(random))];
+        let mut all = vec![random_regex(random, 2), word(random).to_owned()];
         random.shuffle(&mut all);
         if random.below(6) == 0 {
-            all.insert(0, Re::LineStart);
+            all.insert(0, "^".to_owned());
         }
         if random.below(6) == 0 {
-            all.push(Re::LineEnd);
+            all.push("$".to_owned());
         }
-        Pattern::Regex(Re::Sequence(all), random.below(6) == 0)
+        if random.below(6) == 0 {
+            all.insert(0, "(?i)".to_owned());
+        }
+        Pattern::Regex(Regex::new(&all.concat()).expect("a regex"))
     }
 
-    fn written(&self) -> String {
+    fn written(&self) -> &str {
         match self {
-            Pattern::Text(text) => text.clone(),
-            Pattern::Regex(re, false) => re.text(),
-            Pattern::Regex(re, true) => format!("(?i){}", re.text()),
+            Pattern::Text(text) => text,
+            Pattern::Regex(regex) => regex.as_str(),
         }
     }
 
     /// Where a text stands, from left to right, none in another.
-    fn places(&self, text: &[char]) -> Vec<usize> {
+    fn places(&self, text: &str) -> Vec<usize> {
         let Pattern::Text(wanted) = self else { panic!("only texts are counted") };
-        let wanted: Vec<char> = wanted.chars().collect();
-        let (mut places, mut at) = (Vec::new(), 0);
-        while at < text.len() {
-            if text[at..].starts_with(&wanted) {
-                places.push(at);
-                at += wanted.len();
-            } else {
-                at += 1;
-            }
-        }
-        places
+        text.match_indices(wanted.as_str()).map(|(at, _)| text[..at].chars().count()).collect()
     }
 
     /// The leftmost match.
-    fn find(&self, text: &[char]) -> Option<Found> {
-        (0..=text.len()).find_map(|at| match self {
-            Pattern::Text(wanted) => {
-                let wanted: Vec<char> = wanted.chars().collect();
-                text[at..].starts_with(&wanted).then(|| (at, Vec::new()))
+    fn find(&self, text: &str) -> Option<Found> {
+        let (at, groups) = match self {
+            Pattern::Text(wanted) => (text.find(wanted.as_str())?, Vec::new()),
+            Pattern::Regex(regex) => {
+                let found = regex.captures(text)?;
+                let of = |one: Option<regex_lite::Match<'_>>| one.map(|it| it.as_str().to_owned());
+                (found.get(0)?.start(), found.iter().skip(1).map(of).collect())
             }
-            Pattern::Regex(re, ignore_case) => {
-                let groups = vec![None; re.groups()];
-                let mut found = Match { text, ignore_case: *ignore_case, groups };
-                let of = |(from, to): (usize, usize)| text[from..to].iter().collect();
-                re.matches(&mut found, at, 0, &mut |_, _| true)
-                    .then(|| (at, found.groups.into_iter().map(|one| one.map(of)).collect()))
-            }
-        })
+        };
+        Some((text[..at].chars().count(), groups))
     }
 }
 
@@ -360,16 +193,15 @@ impl Ask {
     /// line that goes on, for of one that begins earlier it may not be clear yet where it ends.
     /// `before`: how many matches of until and of stop stand in the lines before.
     fn all_in(&self, line: &str, offset: usize, before: [usize; 2]) -> Vec<(usize, Told)> {
-        let text: Vec<char> = line.chars().collect();
         let mut all = Vec::new();
         for (stopped, side, before) in
             [(false, &self.until, before[0]), (true, &self.stop, before[1])]
         {
             for (by, index, pattern) in side.patterns() {
                 let found = match side.count {
-                    None => pattern.find(&text),
+                    None => pattern.find(line),
                     Some(count) => {
-                        let places = pattern.places(&text);
+                        let places = pattern.places(line);
                         // Those before this line were not enough, or it would not be looked at.
                         places.get(count - 1 - before).map(|at| (*at, Vec::new()))
                     }
@@ -385,10 +217,9 @@ impl Ask {
 
     /// How many matches of until and of stop a line has, as far as they are counted.
     fn counted_in(&self, line: &str) -> [usize; 2] {
-        let text: Vec<char> = line.chars().collect();
         [&self.until, &self.stop].map(|side| {
             let counted = side.count.iter().flat_map(|_| &side.texts);
-            counted.map(|pattern| pattern.places(&text).len()).sum()
+            counted.map(|pattern| pattern.places(line).len()).sum()
         })
     }
 }

@@ -41,32 +41,17 @@ fn a_reply_says_that_a_wake_is_armed() {
     let header = result["header"].as_str().expect("text");
     assert!(header.contains("\ncompletion_notification: armed\ntool_time_utc: "), "{header}");
     assert_eq!(execd.listed(1).expect("it is listed")["wake_armed"], true);
-}
-
-/// rule: unified-exec.md, exec_command, result: `completion_notification: armed`, `on_exit` where a
-///   wake is armed
-#[test]
-fn without_a_wake_nothing_of_it_is_said() {
-    let mut execd = Execd::start();
-    for on_exit in [json!({}), json!({"on_exit": "none"})] {
-        let result = execd.open_with("sleep 60", on_exit);
-        let fields = ["on_exit_wake", "completion_notification", "completion_delivery"];
-        assert_absent(&result, &fields);
-        assert_eq!(execd.listed(session_of(&result)).expect("it is listed")["wake_armed"], false);
-    }
-}
-
-/// rule: unified-exec.md, exec_command, result: `completion_notification: armed`, `on_exit` where a
-///   wake is armed
-#[test]
-fn polls_of_an_armed_session_say_so_too() {
-    let mut execd = Execd::start();
-    execd.open_with("sleep 60", json!({"on_exit": "wake"}));
     assert_eq!(execd.poll_now(1)["completion_notification"], "armed");
+    // Without a wake nothing of it is said.
+    let result = execd.open_with("sleep 60", json!({"on_exit": "none"}));
+    let fields = ["on_exit_wake", "completion_notification", "completion_delivery"];
+    assert_absent(&result, &fields);
+    assert_eq!(execd.listed(session_of(&result)).expect("it is listed")["wake_armed"], false);
 }
 
 /// rule: unified-exec.md, set_on_exit, resize_session: `status`: disarmed, already_none, armed,
 ///   already_armed
+/// rule: unified-exec.md, set_on_exit, resize_session: `found: false` for an unknown session
 #[test]
 fn set_on_exit_tells_what_it_changed() {
     let mut execd = Execd::start();
@@ -83,6 +68,7 @@ fn set_on_exit_tells_what_it_changed() {
         assert_eq!((&answer["found"], &answer["status"]), (&json!(true), &json!(status)));
     }
     assert_eq!(execd.listed(session).expect("it is listed")["wake_armed"], true);
+    assert_eq!(set_on_exit(&mut execd, 99, "wake")["found"], false);
 }
 
 /// rule: unified-exec.md, set_on_exit, resize_session: `status`: too_late
@@ -96,28 +82,6 @@ fn set_on_exit_after_the_exit_is_too_late() {
     assert_eq!((&answer["found"], &answer["status"]), (&json!(true), &json!("too_late")));
     assert_absent(&the_exit(&mut execd, session), &["wake"]);
     assert_eq!(execd.until_exit(session)["exit_code"], 3, "it can still be observed");
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: `found: false` for an unknown session
-#[test]
-fn set_on_exit_of_an_unknown_session_finds_nothing() {
-    let mut execd = Execd::start();
-    assert_eq!(set_on_exit(&mut execd, 99, "wake")["found"], false);
-}
-
-#[test]
-fn set_on_exit_refuses_what_it_does_not_know() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
-    let refused = [
-        (json!({"session_id": session, "on_exit": "loud"}), "on_exit"),
-        (json!({"session_id": session}), "on_exit"),
-        (json!({"on_exit": "wake"}), "session_id"),
-        (json!({"session_id": session, "on_exit": "wake", "now": true}), "now"),
-    ];
-    for (params, param) in refused {
-        execd.refused("set_on_exit", params, param);
-    }
 }
 
 // ---- The wake ---------------------------------------------------------------------------
@@ -160,16 +124,7 @@ fn an_unobserved_exit_wakes_exactly_once() {
     assert_eq!((&exit["exit_code"], &exit["log_path"]), (&json!(3), &first["log_path"]));
     assert!(exit["elapsed_ms"].as_u64().expect("a number") >= 150, "{exit}");
     assert_absent(&exit, &["signal"]);
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: A wake is sent exactly once and only if no
-///   call observed the exit
-#[test]
-fn a_woken_session_can_still_be_observed_and_wakes_nobody_again() {
-    let mut execd = Execd::start();
-    execd.open_with(UNTIL_GO, json!({"on_exit": "wake"}));
-    go(&execd);
-    the_exit(&mut execd, 1);
+    // It can still be observed, and wakes nobody again.
     let result = execd.until_exit(1);
     assert_eq!((&result["exit_code"], &result["output"]), (&json!(3), &json!("bye\n")));
     assert_absent(&result, &["completion_notification"]);
@@ -179,23 +134,15 @@ fn a_woken_session_can_still_be_observed_and_wakes_nobody_again() {
 /// rule: unified-exec.md, set_on_exit, resize_session: A wake that was armed later comes, one that
 ///   was disarmed does not
 #[test]
-fn a_wake_armed_later_comes_too() {
+fn a_wake_armed_later_comes_and_a_disarmed_one_does_not() {
     let mut execd = Execd::start();
-    let session = session_of(&execd.open(UNTIL_GO));
-    set_on_exit(&mut execd, session, "wake");
+    let late = session_of(&execd.open(UNTIL_GO));
+    set_on_exit(&mut execd, late, "wake");
+    let disarmed = session_of(&execd.open_with(UNTIL_GO, json!({"on_exit": "wake"})));
+    set_on_exit(&mut execd, disarmed, "none");
     go(&execd);
-    assert_eq!(the_exit(&mut execd, session)["wake"], true);
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: A wake that was armed later comes, one that
-///   was disarmed does not
-#[test]
-fn a_disarmed_wake_does_not_come() {
-    let mut execd = Execd::start();
-    execd.open_with(UNTIL_GO, json!({"on_exit": "wake"}));
-    set_on_exit(&mut execd, 1, "none");
-    go(&execd);
-    let exit = the_exit(&mut execd, 1);
+    assert_eq!(the_exit(&mut execd, late)["wake"], true);
+    let exit = the_exit(&mut execd, disarmed);
     assert_eq!(exit["observed"], false);
     assert_absent(&exit, &["wake"]);
 }
@@ -220,24 +167,6 @@ fn a_poll_that_returns_the_exit_uses_the_wake_up() {
     let exit = the_exit(&mut execd, 1);
     assert_eq!(exit["observed"], true);
     assert_absent(&exit, &["wake"]);
-}
-
-/// rule: unified-exec.md, exec_command, result: `on_exit_wake: consumed`, `completion_delivery:
-///   direct` where a reply used the wake up
-#[test]
-fn an_exec_command_that_returns_the_exit_uses_the_wake_up() {
-    let mut execd = Execd::start();
-    let cmd = "sleep 0.4; exit 3";
-    let result = execd.run_with(cmd, json!({"on_exit": "wake"}));
-    assert_eq!((&result["exit_code"], &result["on_exit_wake"]), (&json!(3), &json!("consumed")));
-    assert_absent(&the_exit(&mut execd, 1), &["wake"]);
-}
-
-#[test]
-fn an_early_exit_wakes_nobody() {
-    let mut execd = Execd::start();
-    execd.run_with("true", json!({"on_exit": "wake"}));
-    assert!(execd.notified("session_exited").iter().all(|exit| exit.get("wake").is_none()));
 }
 
 #[test]
@@ -265,30 +194,16 @@ fn a_session_whose_start_was_cancelled_at_once_wakes_as_well() {
 /// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
 ///   it
 #[test]
-fn kill_session_suppresses_the_wake() {
-    let mut execd = Execd::start();
-    execd.open_with("sleep 60", json!({"on_exit": "wake"}));
+fn a_kill_an_eviction_and_the_end_of_execd_wake_nobody() {
+    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
+    let wakes = json!({"on_exit": "wake"});
+    execd.open_with("sleep 60", wakes.clone());
     execd.kill(1);
     assert_absent(&the_exit(&mut execd, 1), &["wake"]);
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
-///   it
-#[test]
-fn eviction_suppresses_the_wake() {
-    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
-    execd.open_with("sleep 60", json!({"on_exit": "wake"}));
-    execd.open("sleep 60");
-    execd.open("sleep 60");
-    assert_absent(&the_exit(&mut execd, 1), &["wake"]);
-}
-
-/// rule: unified-exec.md, set_on_exit, resize_session: kill_session, eviction and shutdown suppress
-///   it
-#[test]
-fn shutdown_suppresses_the_wake() {
-    let mut execd = Execd::start();
-    execd.open_with("sleep 60", json!({"on_exit": "wake"}));
+    for _ in 0..3 {
+        execd.open_with("sleep 60", wakes.clone());
+    }
+    assert_absent(&the_exit(&mut execd, 2), &["wake"]);
     execd.close_stdin();
     assert!(execd.wait_exit().success());
     let lines = execd.remaining_lines();
@@ -305,25 +220,6 @@ fn peek_does_not_use_the_wake_up() {
     go(&execd);
     execd.until_listed_exited(1);
     assert_eq!(the_exit(&mut execd, 1)["wake"], true);
-}
-
-#[test]
-fn each_session_has_a_wake_of_its_own() {
-    let mut execd = Execd::start();
-    let cmds = [
-        ("until [ -e go ]; do sleep 0.01; done; exit 1", "wake"),
-        ("until [ -e go ]; do sleep 0.01; done; exit 2", "none"),
-        ("until [ -e go ]; do sleep 0.01; done; kill -9 $$", "wake"),
-    ];
-    for (cmd, on_exit) in cmds {
-        execd.open_with(cmd, json!({"on_exit": on_exit}));
-    }
-    go(&execd);
-    let exits = [1, 2, 3].map(|session| the_exit(&mut execd, session));
-    assert_eq!((&exits[0]["wake"], &exits[0]["exit_code"]), (&json!(true), &json!(1)));
-    assert_absent(&exits[1], &["wake"]);
-    assert_eq!((&exits[2]["wake"], &exits[2]["signal"]), (&json!(true), &json!("SIGKILL")));
-    assert_absent(&exits[2], &["exit_code"]);
 }
 
 // ---- session_started, session_exited ----------------------------------------------------
@@ -344,19 +240,6 @@ fn a_session_that_outlives_the_early_exit_is_announced() {
         "cwd": result["cwd"],
     });
     assert_eq!(started, expected);
-}
-
-/// rule: protocol.md, Notifications: `session_started` has session_id, pid, command, tty, cwd,
-///   log_path (absent with `--no-log`)
-#[test]
-fn session_started_names_the_log() {
-    let mut execd = Execd::start();
-    eventually("a log exists when its session is announced", || {
-        let result = execd.open("sleep 60");
-        let session = session_of(&result);
-        let started = execd.notification("session_started", |note| note["session_id"] == session);
-        started.get("log_path").inspect(|path| assert_eq!(**path, result["log_path"])).is_some()
-    });
 }
 
 /// rule: protocol.md, Notifications: Order per session is the order in which things happened
@@ -389,6 +272,8 @@ fn an_early_exit_is_not_announced() {
     let result = execd.run("true");
     let slow = result["wall_time_seconds"].as_f64().expect("a number") >= 0.15;
     assert!(slow || execd.notifications_so_far().is_empty());
+    execd.run_with("true", json!({"on_exit": "wake"}));
+    assert!(execd.notified("session_exited").iter().all(|exit| exit.get("wake").is_none()));
 }
 
 /// rule: protocol.md, Notifications: `session_exited` with `observed: true` comes right after the
@@ -406,42 +291,6 @@ fn an_observed_exit_is_announced_right_after_the_reply_that_told_it() {
     assert_eq!(exit["observed"], true);
     let at = execd.position(|line| line["method"] == "session_exited").expect("it came");
     assert_eq!(at, execd.reply_position(poll) + 1);
-}
-
-/// rule: protocol.md, Notifications: `session_exited` with `observed: true` comes right after the
-///   reply that told it
-#[test]
-fn the_exit_of_a_killed_session_is_announced_right_after_its_reply() {
-    let mut execd = Execd::start();
-    execd.open("sleep 60");
-    let kill = execd.start_request("kill_session", json!({"session_id": 1}));
-    execd.result_of(kill);
-    let exit = the_exit(&mut execd, 1);
-    assert_eq!((&exit["observed"], &exit["signal"]), (&json!(true), &json!("SIGTERM")));
-    let at = execd.position(|line| line["method"] == "session_exited").expect("it came");
-    assert_eq!(at, execd.reply_position(kill) + 1);
-}
-
-/// rule: protocol.md, Notifications: `session_started` and `session_exited` come without being
-///   asked for
-#[test]
-fn an_unobserved_exit_is_announced_without_anybody_asking() {
-    let mut execd = Execd::start();
-    execd.open(UNTIL_GO);
-    go(&execd);
-    let exit = the_exit(&mut execd, 1);
-    assert_eq!((&exit["observed"], &exit["exit_code"]), (&json!(false), &json!(3)));
-}
-
-/// rule: protocol.md, Notifications: `session_exited` once per session that started that way
-#[test]
-fn an_exit_is_announced_once_even_if_it_is_observed_later() {
-    let mut execd = Execd::start();
-    execd.open(UNTIL_GO);
-    go(&execd);
-    the_exit(&mut execd, 1);
-    execd.result("list_sessions", json!({}));
-    assert_eq!(execd.notified("session_exited").len(), 1);
 }
 
 /// rule: protocol.md, Notifications: `session_exited` once per session that started that way

@@ -26,13 +26,6 @@ fn delivered(inputs: &[Value]) -> Vec<Vec<u8>> {
     bytes
 }
 
-fn assert_decoded(table: &[(&str, &[u8])]) {
-    let inputs: Vec<Value> = table.iter().map(|(chars, _)| json!({"chars": chars})).collect();
-    for ((chars, expected), bytes) in table.iter().zip(delivered(&inputs)) {
-        assert_eq!(bytes, *expected, "chars {chars:?}");
-    }
-}
-
 fn refused(params: Value, param: &str) -> String {
     let mut execd = Execd::start();
     execd.open("cat");
@@ -42,110 +35,39 @@ fn refused(params: Value, param: &str) -> String {
 // ---- Escapes ----------------------------------------------------------------------------
 
 /// rule: unified-exec.md, write_stdin: `chars`: C-style escapes are decoded
-#[test]
-fn the_examples_of_the_description_are_decoded() {
-    assert_decoded(&[
-        (r"\x03", &[0x03]),
-        (r"\x04", &[0x04]),
-        (r"\x1b:wq\n", b"\x1b:wq\n"),
-        (r"\x1b[A", b"\x1b[A"),
-        (r"password\n", b"password\n"),
-        (r"C:\\temp", br"C:\temp"),
-        (r"print(7*6)\n", b"print(7*6)\n"),
-    ]);
-}
-
-/// rule: unified-exec.md, write_stdin: `chars`: C-style escapes are decoded
-/// rule: unified-exec.md, write_stdin: Escapes: `\n \r \t \b \f \v \0 \a \e \\ \" \'`
-#[test]
-fn letter_escapes_are_decoded() {
-    assert_decoded(&[
-        (r"\n\r\t\b\f\v", b"\n\r\t\x08\x0c\x0b"),
-        (r"\0\a\e", b"\0\x07\x1b"),
-        (r#"\\\"\'"#, br#"\"'"#),
-        (r"\01", b"\x001"),
-    ]);
-}
-
-/// rule: unified-exec.md, write_stdin: `\xHH` is exactly that one byte
-#[test]
-fn hex_escapes_are_exactly_one_byte() {
-    assert_decoded(&[
-        (r"\x00\x7f", b"\0\x7f"),
-        (r"\x80\xff\xFF", &[0x80, 0xff, 0xff]),
-        (r"\xe2\x82\xac", "€".as_bytes()),
-        (r"\x414", b"A4"),
-    ]);
-}
-
-/// rule: unified-exec.md, write_stdin: `\uHHHH` and `\u{H…}`
-/// rule: unified-exec.md, write_stdin: A pair of `\uD83D\uDE00` surrogates is one character
-#[test]
-fn unicode_escapes_are_decoded_to_utf8() {
-    assert_decoded(&[
-        (r"\u0041\u00e9\u20AC", "Aé€".as_bytes()),
-        (r"\u{41}\u{e9}\u{1F600}\u{10FFFF}", "Aé😀\u{10ffff}".as_bytes()),
-        (r"\u{000041}", b"A"),
-        (r"\uD83D\uDE00", "😀".as_bytes()),
-        (r"\u00411", b"A1"),
-    ]);
-}
-
-/// rule: unified-exec.md, write_stdin: Anything else keeps its backslash
-#[test]
-fn anything_else_keeps_its_backslash() {
-    assert_decoded(&[
-        (r"\q\N\D\8\ ", br"\q\N\D\8\ "),
-        (r"\x1", br"\x1"),
-        (r"\xg1\x1g\x", br"\xg1\x1g\x"),
-        (r"\u12\u12g4\u{}\u{", br"\u12\u12g4\u{}\u{"),
-        (r"\u{110000}\u{1234567}\u{41", br"\u{110000}\u{1234567}\u{41"),
-        (r"\uD83Dx\uDE00\u{D83D}", br"\uD83Dx\uDE00\u{D83D}"),
-        (r"a\", br"a\"),
-    ]);
-}
-
 /// rule: unified-exec.md, write_stdin: Raw control characters and UTF-8 pass through
 #[test]
-fn raw_characters_pass_through() {
-    assert_decoded(&[
-        ("a\nb\tc\x1b[A\x03\u{0}", b"a\nb\tc\x1b[A\x03\0"),
-        ("é€😀", "é€😀".as_bytes()),
-    ]);
+fn the_examples_of_the_description_are_decoded() {
+    let table: [(&str, &[u8]); 6] = [
+        (r"\x1b:wq\n", b"\x1b:wq\n"),
+        (r"\x80\xff\0", b"\x80\xff\0"),
+        (r"\uD83D\uDE00", "😀".as_bytes()),
+        (r"C:\\temp", br"C:\temp"),
+        (r"\q\x1", br"\q\x1"),
+        ("é\tb\x1b[A\x03\u{0}", "é\tb\x1b[A\x03\u{0}".as_bytes()),
+    ];
+    let inputs = table.map(|(chars, _)| json!({"chars": chars}));
+    assert_eq!(delivered(&inputs), table.map(|(_, bytes)| bytes.to_vec()));
 }
 
 // ---- Exact bytes ------------------------------------------------------------------------
 
 /// rule: unified-exec.md, write_stdin: `chars_b64`: exact bytes
+/// rule: unified-exec.md, write_stdin: An empty string counts as absent
 #[test]
 fn base64_is_delivered_byte_for_byte() {
     let all: Vec<u8> = (0..=255).collect();
-    let inputs = [json!({"chars_b64": "G3s6wgo="}), json!({"chars_b64": STANDARD.encode(&all)})];
-    assert_eq!(delivered(&inputs), [vec![0x1b, 0x7b, 0x3a, 0xc2, 0x0a], all]);
-}
-
-#[test]
-fn escapes_in_base64_are_not_decoded() {
-    let inputs = [json!({"chars_b64": STANDARD.encode(br"\n\x41")})];
-    assert_eq!(delivered(&inputs), [br"\n\x41".to_vec()]);
-}
-
-/// rule: unified-exec.md, write_stdin: Malformed base64: −32602; whitespace inside is fine
-#[test]
-fn white_space_inside_base64_is_fine() {
-    let inputs = [json!({"chars_b64": " G3s6\n\twg\r\no= "})];
-    assert_eq!(delivered(&inputs), [[0x1b, 0x7b, 0x3a, 0xc2, 0x0a]]);
-}
-
-/// rule: unified-exec.md, write_stdin: An empty string counts as absent
-#[test]
-fn an_empty_string_counts_as_absent() {
     let inputs = [
+        json!({"chars_b64": STANDARD.encode(&all)}),
+        json!({"chars_b64": STANDARD.encode(br"\n\x41")}),
+        json!({"chars_b64": " G3s6\n\twg\r\no= "}),
         json!({"chars": "", "chars_b64": "YQ=="}),
         json!({"chars": "a", "chars_b64": ""}),
         json!({"chars": "", "chars_b64": ""}),
     ];
-    assert_eq!(delivered(&inputs), [b"a".to_vec(), b"a".to_vec(), vec![]]);
+    let expected =
+        [all, br"\n\x41".to_vec(), b"\x1b{:\xc2\n".to_vec(), b"a".to_vec(), b"a".to_vec(), vec![]];
+    assert_eq!(delivered(&inputs), expected);
 }
 
 /// rule: unified-exec.md, write_stdin: Malformed base64: −32602; whitespace inside is fine
@@ -225,14 +147,6 @@ fn input_of_several_calls_arrives_in_order() {
     assert_eq!(all, expected);
 }
 
-#[test]
-fn a_lot_of_input_arrives_whole() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("wc -c"));
-    let params = json!({"session_id": session, "chars": "x".repeat(250 * KIB), "eof": true, "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["output"], format!("{}\n", 250 * KIB));
-}
-
 /// rule: unified-exec.md, write_stdin: write_stdin has the same result as exec_command
 #[test]
 fn an_answer_to_input_has_the_same_result_as_exec_command() {
@@ -245,16 +159,6 @@ fn an_answer_to_input_has_the_same_result_as_exec_command() {
     }
     assert_ne!(result["chunk_id"], first["chunk_id"]);
     assert_eq!(result["output_bytes_total"], 3);
-}
-
-#[test]
-fn input_that_ends_the_command_answers_before_its_yield_time() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("read x; exit 3"));
-    let started = now();
-    let params = json!({"session_id": session, "chars": "go\\n", "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 3);
-    assert!(started.elapsed() < AT_ONCE);
 }
 
 /// rule: unified-exec.md, exec_command, params: A command that ends earlier answers at once
@@ -282,14 +186,6 @@ fn eof_closes_a_pipe_after_the_bytes() {
     assert_eq!((&result["output"], &result["exit_code"]), (&json!("lastend\n"), &json!(0)));
 }
 
-#[test]
-fn eof_alone_is_input_and_waits_like_it() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("cat; sleep 60"));
-    let result = execd.write(json!({"session_id": session, "eof": true}));
-    assert_eq!(result["yield_time_ms"], 250);
-}
-
 /// rule: unified-exec.md, write_stdin: Input after `eof`: `stdin_closed`
 #[test]
 fn input_after_eof_on_a_pipe_is_refused() {
@@ -303,16 +199,6 @@ fn input_after_eof_on_a_pipe_is_refused() {
         execd.failed("write_stdin", params, "stdin_closed");
     }
     assert_eq!(execd.poll_now(session)["session_id"], session, "it can still be polled");
-}
-
-/// rule: unified-exec.md, write_stdin: `eof` on a PTY in canonical mode sends VEOF, twice when the
-///   line isn't empty
-#[test]
-fn eof_on_a_terminal_ends_an_empty_line_with_one_veof() {
-    let mut execd = Execd::start();
-    let session =
-        execd.open_ready("echo set; cat; echo end; sleep 60", "set", json!({"tty": true}));
-    execd.write_until(json!({"session_id": session, "eof": true}), "end");
 }
 
 /// rule: unified-exec.md, write_stdin: `eof` on a PTY in canonical mode sends VEOF, twice when the
@@ -384,19 +270,6 @@ fn a_terminal_echoes_and_its_ctrl_c_interrupts() {
 /// rule: unified-exec.md, write_stdin: A line over 4,095 bytes for a PTY in canonical mode is
 ///   refused before anything is written
 #[test]
-fn the_longest_line_of_a_terminal_arrives_whole() {
-    let mut execd = Execd::start();
-    let cmd = "stty -echo; echo set; head -n 1 | wc -c";
-    let session = execd.open_until_with(cmd, "set", json!({"tty": true}));
-    let chars = format!("{}\\n", "a".repeat(4_094));
-    let params = json!({"session_id": session, "chars": chars, "yield_time_ms": 30_000});
-    let result = execd.write(params);
-    assert!(output(&result).ends_with("4095\n"), "{result}");
-}
-
-/// rule: unified-exec.md, write_stdin: A line over 4,095 bytes for a PTY in canonical mode is
-///   refused before anything is written
-#[test]
 fn a_line_too_long_for_a_terminal_is_refused_before_anything_is_written() {
     let mut execd = Execd::start();
     let cmd = "stty -echo; echo set; head -n 1 | wc -c";
@@ -410,8 +283,10 @@ fn a_line_too_long_for_a_terminal_is_refused_before_anything_is_written() {
         let message = execd.failed("write_stdin", params, "line_too_long_for_terminal");
         assert!(message.contains("4095") || message.contains("4,095"), "{message}");
     }
-    let params = json!({"session_id": session, "chars": "short\\n", "yield_time_ms": 30_000});
-    assert!(output(&execd.write(params)).ends_with("6\n"));
+    // The longest line that fits.
+    let chars = format!("{}\\n", "a".repeat(4_094));
+    let params = json!({"session_id": session, "chars": chars, "yield_time_ms": 30_000});
+    assert!(output(&execd.write(params)).ends_with("4095\n"));
 }
 
 /// rule: unified-exec.md, write_stdin: Bytes of earlier calls count towards the line
@@ -459,20 +334,15 @@ fn a_terminal_out_of_canonical_mode_takes_lines_of_any_length() {
 fn input_over_the_backlog_is_refused_and_nothing_of_it_written() {
     let mut execd = Execd::start();
     let session = session_of(&execd.open("until [ -e go ]; do sleep 0.01; done; wc -c"));
+    let chars = "x".repeat(256 * KIB + 1);
+    let larger = json!({"session_id": session, "chars": chars});
+    execd.failed("write_stdin", larger, "stdin_backlog_full");
     execd.input(session, &"x".repeat(256 * KIB));
     let more = json!({"session_id": session, "chars": "y".repeat(256 * KIB)});
     execd.failed("write_stdin", more, "stdin_backlog_full");
     std::fs::write(execd.file("go"), "").expect("a file");
     let params = json!({"session_id": session, "eof": true, "yield_time_ms": 30_000});
     assert_eq!(execd.write(params)["output"], format!("{}\n", 256 * KIB));
-}
-
-#[test]
-fn one_call_may_not_exceed_the_backlog() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("cat >/dev/null"));
-    let params = json!({"session_id": session, "chars": "x".repeat(256 * KIB + 1)});
-    execd.failed("write_stdin", params, "stdin_backlog_full");
 }
 
 /// rule: unified-exec.md, write_stdin: Input is written as the child reads, without delaying
@@ -530,40 +400,18 @@ fn poll_wait(execd: &mut Execd, params: Value) -> u64 {
 
 /// rule: unified-exec.md, write_stdin: An empty poll: default 5 s, clamped to [5 s, cap]
 #[test]
-fn an_empty_poll_waits_five_seconds_at_least() {
+fn an_empty_poll_waits_five_seconds_at_least_and_thirty_minutes_at_most() {
     let mut execd = Execd::start();
-    assert_eq!(poll_wait(&mut execd, json!({})), 5_000);
-    assert_eq!(poll_wait(&mut execd, json!({"yield_time_ms": 1})), 5_000);
-    assert_eq!(poll_wait(&mut execd, json!({"yield_time_ms": 5_001})), 5_001);
-    assert_eq!(poll_wait(&mut execd, json!({"chars": "", "chars_b64": "", "eof": false})), 5_000);
-}
-
-/// rule: unified-exec.md, write_stdin: An empty poll: default 5 s, clamped to [5 s, cap]
-#[test]
-fn an_empty_poll_waits_thirty_minutes_at_most() {
-    let mut execd = Execd::start();
-    assert_eq!(poll_wait(&mut execd, json!({"yield_time_ms": 1_800_000})), 1_800_000);
-    assert_eq!(poll_wait(&mut execd, json!({"yield_time_ms": 1_800_001})), 1_800_000);
-    assert_eq!(poll_wait(&mut execd, json!({"yield_time_ms": 1_u64 << 52})), 1_800_000);
-}
-
-/// rule: unified-exec.md, Constants: PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS: invalid or unset is the
-///   default; 0 < v < 5,000 is 5,000
-#[test]
-fn the_environment_caps_empty_polls() {
-    for (value, cap) in [
-        ("300000", 300_000),
-        ("1", 5_000),
-        ("4999", 5_000),
-        ("", 1_800_000),
-        ("abc", 1_800_000),
-        ("0", 1_800_000),
-        ("-5", 1_800_000),
-        ("3600000", 3_600_000),
+    for (params, wait) in [
+        (json!({}), 5_000),
+        (json!({"yield_time_ms": 1}), 5_000),
+        (json!({"yield_time_ms": 5_001}), 5_001),
+        (json!({"chars": "", "chars_b64": "", "eof": false}), 5_000),
+        (json!({"yield_time_ms": 1_800_000}), 1_800_000),
+        (json!({"yield_time_ms": 1_800_001}), 1_800_000),
+        (json!({"yield_time_ms": 1_u64 << 52}), 1_800_000),
     ] {
-        let mut execd = Execd::with(&[], &[("PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS", value)]);
-        let wait = poll_wait(&mut execd, json!({"yield_time_ms": 1_u64 << 52}));
-        assert_eq!(wait, cap, "PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS={value:?}");
+        assert_eq!(poll_wait(&mut execd, params), wait);
     }
 }
 
@@ -571,40 +419,32 @@ fn the_environment_caps_empty_polls() {
 #[test]
 fn the_clients_cap_goes_before_the_environments() {
     let mut execd = Execd::with(&[], &[("PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS", "300000")]);
+    let far = json!({"yield_time_ms": 1_u64 << 40});
+    assert_eq!(poll_wait(&mut execd, far), 300_000);
     for (cap, wait) in [(60_000, 60_000), (600_000, 600_000), (1, 5_000)] {
         let params = json!({"yield_time_ms": 1_u64 << 40, "max_empty_poll_ms": cap});
         assert_eq!(poll_wait(&mut execd, params), wait);
     }
 }
 
-/// rule: unified-exec.md, write_stdin: `max_empty_poll_ms` is the client's cap
-#[test]
-fn the_caps_concern_empty_polls_only() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("read x"));
-    let params = json!({
-        "session_id": session, "chars": "\\n", "yield_time_ms": 30_000, "max_empty_poll_ms": 5_000,
-    });
-    assert_eq!(execd.write(params)["yield_time_ms"], 30_000);
-}
-
-/// rule: unified-exec.md, write_stdin: With input: default 250 ms, clamped to [250 ms, 30 s]
-#[test]
-fn a_call_with_input_waits_250_ms_unless_told() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("cat"));
-    assert_eq!(execd.input(session, "a\\n")["yield_time_ms"], 250);
-}
-
 /// rule: unified-exec.md, write_stdin: With input: default 250 ms, clamped to [250 ms, 30 s]
 #[test]
 fn a_call_with_input_waits_between_250_ms_and_30_s() {
     let mut execd = Execd::start();
-    let sessions = execd.open_all(&["read x"; 4]);
-    let table = [(1, 250), (251, 251), (30_001, 30_000), (1_800_000, 30_000)];
-    for (session, (given, taken)) in sessions.into_iter().zip(table) {
-        let params = json!({"session_id": session, "chars": "\\n", "yield_time_ms": given});
-        assert_eq!(execd.write(params)["yield_time_ms"], taken, "given {given}");
+    let input = json!({"chars": "\\n"});
+    let table = [
+        (input.clone(), 250),
+        (json!({"eof": true}), 250),
+        (merged(input.clone(), json!({"yield_time_ms": 1})), 250),
+        (merged(input.clone(), json!({"yield_time_ms": 251})), 251),
+        (merged(input.clone(), json!({"yield_time_ms": 30_001})), 30_000),
+        // The caps concern empty polls alone.
+        (merged(input, json!({"yield_time_ms": 30_000, "max_empty_poll_ms": 5_000})), 30_000),
+    ];
+    let sessions = execd.open_all(&["read x"; 6]);
+    for (session, (params, taken)) in sessions.into_iter().zip(table) {
+        let params = merged(json!({"session_id": session}), params);
+        assert_eq!(execd.write(params)["yield_time_ms"], taken);
     }
 }
 
@@ -687,23 +527,6 @@ fn yield_until_has_no_horizon() {
     }
 }
 
-/// rule: unified-exec.md, write_stdin: `yield_until` is strict RFC 3339 UTC
-#[test]
-fn stamps_may_have_up_to_three_fraction_digits() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
-    for stamp in [
-        "2020-02-29T00:00:00Z",
-        "2000-02-29T23:59:59.9Z",
-        "2020-12-31T23:59:59.99Z",
-        "1970-01-01T00:00:00.000Z",
-        "1969-12-31T23:59:59Z",
-    ] {
-        let result = execd.write(json!({"session_id": session, "yield_until": stamp}));
-        assert_eq!(result["yield_until"], stamp);
-    }
-}
-
 /// rule: unified-exec.md, exec_command, result: `tool_time_utc` on still-running replies and on
 ///   every yield_until reply or error
 /// rule: unified-exec.md, write_stdin: `yield_until` is strict RFC 3339 UTC
@@ -711,42 +534,22 @@ fn stamps_may_have_up_to_three_fraction_digits() {
 fn anything_but_strict_utc_is_refused_with_the_time() {
     let mut execd = Execd::start();
     let session = session_of(&execd.open("sleep 60"));
-    for stamp in [
-        "",
-        "now",
-        "2026-07-21",
-        "2026-07-21T18:30:00",
-        "2026-07-21T18:30Z",
-        "2026-07-21 18:30:00Z",
-        "2026-07-21t18:30:00Z",
-        "2026-07-21T18:30:00z",
-        "2026-07-21T18:30:00+00:00",
-        "2026-07-21T18:30:00+02:00",
-        "2026-07-21T18:30:00.1234Z",
-        "2026-07-21T18:30:00,5Z",
-        "2026-7-21T18:30:00Z",
-        "2026-07-21T8:30:00Z",
-        "26-07-21T18:30:00Z",
-        "+2026-07-21T18:30:00Z",
-        "2026-00-21T18:30:00Z",
-        "2026-13-21T18:30:00Z",
-        "2026-07-00T18:30:00Z",
-        "2026-07-32T18:30:00Z",
-        "2026-04-31T18:30:00Z",
-        "2026-02-29T18:30:00Z",
-        "1900-02-29T18:30:00Z",
-        "2026-07-21T25:30:00Z",
-        "2026-07-21T18:60:00Z",
-        "2026-07-21T18:30:61Z",
-        " 2026-07-21T18:30:00Z",
-        "2026-07-21T18:30:00Z ",
-        "2026-07-21T18:30:00ZZ",
-        "２026-07-21T18:30:00Z",
-        "1784658600",
-    ] {
+    for stamp in
+        ["", "2026-07-21T18:30:00+02:00", "2026-07-21T18:30:00.1234Z", "2026-02-29T18:30:00Z"]
+    {
         let params = json!({"session_id": session, "yield_until": stamp});
         let message = execd.refused("write_stdin", params, "yield_until");
         assert!(message.contains("tool_time_utc: 2"), "{stamp:?}: {message}");
+    }
+}
+
+/// rule: unified-exec.md, write_stdin: `yield_until` with input is refused
+#[test]
+fn yield_until_with_input_is_refused_with_the_time() {
+    for input in [json!({"chars": "a"}), json!({"chars_b64": "YQ=="}), json!({"eof": true})] {
+        let message = refused(merged(json!({"yield_until": LONG_AGO}), input), "yield_until");
+        assert!(message.contains("only valid for an empty poll"), "{message}");
+        assert!(message.contains("tool_time_utc: 2"), "{message}");
     }
 }
 
@@ -761,14 +564,4 @@ fn both_waits_at_once_are_refused_with_the_time() {
     let message = error["message"].as_str().expect("text");
     assert!(message.contains("pass yield_time_ms or yield_until, not both"), "{message}");
     assert!(message.contains("tool_time_utc: 2"), "{message}");
-}
-
-/// rule: unified-exec.md, write_stdin: `yield_until` with input is refused
-#[test]
-fn yield_until_with_input_is_refused_with_the_time() {
-    for input in [json!({"chars": "a"}), json!({"chars_b64": "YQ=="}), json!({"eof": true})] {
-        let message = refused(merged(json!({"yield_until": LONG_AGO}), input), "yield_until");
-        assert!(message.contains("only valid for an empty poll"), "{message}");
-        assert!(message.contains("tool_time_utc: 2"), "{message}");
-    }
 }

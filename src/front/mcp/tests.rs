@@ -10,20 +10,8 @@ use super::{Mcp, Settings};
 use crate::config::Config;
 use crate::engine::codec::{Asked, Codec};
 use crate::limits::{MCP_ALIVE_MS, MCP_LATE_BYTES, MCP_PROGRESS_MS, MCP_TEXT_BYTES, NS_PER_MS};
+use crate::pure::tests_random::Random;
 use crate::wire::RequestId;
-
-/// A splitmix64 generator: each run is the same.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) >> 1).unwrap_or_default() % bound
-    }
-}
 
 fn mcp(sets: &[&'static str]) -> Mcp {
     Mcp::new(Settings::new(sets, false, 50, &Config::default()))
@@ -223,11 +211,11 @@ fn mutated(random: &mut Random) -> Vec<u8> {
     let mut line = VALID[random.below(VALID.len())].as_bytes().to_vec();
     for _ in 0..=random.below(3) {
         let at = random.below(line.len() + 1);
-        let to = (at + random.below(12)).min(line.len());
+        let to = (at + random.below(12_usize)).min(line.len());
         let other = VALID[random.below(VALID.len())].as_bytes();
         let from = random.below(other.len());
         match random.below(6) {
-            0 if at < line.len() => line[at] ^= 1 << random.below(8),
+            0 if at < line.len() => line[at] ^= 1 << random.below(8_u8),
             1 => line.truncate(at),
             2 => drop(line.drain(at..to)),
             3 => drop(line.splice(at..to, other[from..(from + 12).min(other.len())].to_vec())),
@@ -237,7 +225,7 @@ fn mutated(random: &mut Random) -> Vec<u8> {
             }
             _ => drop(line.splice(
                 at..at,
-                [b"null", b"1e9,", b"\"a\":", b"[[[[", b"\\u00"][random.below(5)].to_vec(),
+                [b"null", b"1e9,", b"\"a\":", b"[[[[", b"\\u00"][random.below(5_usize)].to_vec(),
             )),
         }
     }

@@ -104,6 +104,7 @@ pub(super) fn texts(outcome: &Outcome, event: &str) -> Vec<String> {
 
 /// rule: agent.md, agent_event: The events and their fields, each with the request's id
 /// rule: agent.md, agent_event: turn_end has the turn's usage and cost
+/// rule: agent.md, The result: Every field, in the document's order
 #[test]
 fn a_plain_answer() {
     let all = lines(&[
@@ -152,60 +153,6 @@ fn a_plain_answer() {
     );
     let clocks = outcome.run.clocks();
     assert_eq!((clocks.last_event_ms, clocks.settled_ms), (120, Some(110)));
-}
-
-/// rule: agent.md, agent_event: The events and their fields, each with the request's id
-/// rule: agent.md, The result: Every field, in the document's order
-#[test]
-fn fields_are_in_the_order_of_the_document_and_event_is_the_first() {
-    let end = End {
-        exit_code: Some(1),
-        executor_version: Some("0.87.1"),
-        log_path: Some("/log"),
-        duration_ms: 7,
-        ..End::default()
-    };
-    let outcome = run(&lines(&[
-        json!({"type": "session", "id": "s"}),
-        start("assistant"),
-        delta("text_delta", 0, "x"),
-        answer(&json!({})),
-    ]));
-    let text = serde_json::to_string(&outcome.run.report(&end)).unwrap();
-    let order = [
-        "success",
-        "output",
-        "error",
-        "finish_reason",
-        "duration_ms",
-        "num_turns",
-        "tool_call_count",
-        "tool_calls",
-        "input_tokens",
-        "output_tokens",
-        "reasoning_tokens",
-        "cache_read_tokens",
-        "cache_write_tokens",
-        "total_tokens",
-        "cost_usd",
-        "cost",
-        "session_id",
-        "executor",
-        "executor_version",
-        "first_event_ms",
-        "first_text_ms",
-        "tokens_per_second",
-        "provider_data",
-        "log_path",
-        "exit_code",
-    ];
-    let places = order.map(|name| text.find(&format!("\"{name}\":")).expect(name));
-    assert!(places.is_sorted(), "{text}");
-    let mut first = String::new();
-    let mut run = AgentRun::new(RunSettings::default());
-    run.push(b"{\"type\":\"turn_start\"}\n", 0, &mut |_| panic!("a turn is told with its answer"));
-    run.finish(0, &mut |told| first = serde_json::to_string(told).unwrap());
-    assert_eq!(first, r#"{"event":"turn_start","turn":1}"#);
 }
 
 /// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none

@@ -141,17 +141,6 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_reaches_further_back_than_the_other_loses_nothing_before_it_must() {
-        let mut arrival = Arrival::new();
-        arrival.push(false, 3);
-        arrival.push(true, 2);
-        arrival.push(false, 4);
-        assert_eq!(arrival.merged(b"aaabbbb", b"yz", usize::MAX), b"aaayzbbbb");
-        assert_eq!(arrival.merged(b"aaabbbb", b"z", usize::MAX), b"zbbbb");
-        assert_eq!(arrival.merged(b"bb", b"yz", usize::MAX), b"bb");
-    }
-
-    #[test]
     fn the_list_of_runs_is_bounded() {
         let mut arrival = Arrival::new();
         let streams = [vec![b'a'; 2 * ARRIVAL_RUNS_MAX], vec![b'b'; 2 * ARRIVAL_RUNS_MAX]];

@@ -138,33 +138,16 @@ mod tests {
             (b"\xEF\xBB\xBF{}", Ok(Shape::Other)),
             (b"}}}}{}", Ok(Shape::Other)),
             (b"{\"a\":\"\xff\"}", Err(JsonFault::NotUtf8)),
-            (b"{\"a\":\"\xed\xa0\x80\"}", Err(JsonFault::NotUtf8)),
-            (b"{\"a\":\"\xc3", Err(JsonFault::NotUtf8)),
             (b"{\"a\":\"\0\"}", Err(JsonFault::Nul)),
-            (b"\0", Err(JsonFault::Nul)),
-            (b"{}\0", Err(JsonFault::Nul)),
             (b"\0\xff", Err(JsonFault::NotUtf8)),
             (br#"{"a":"\u0000"}"#, OBJECT),
             (br#"{"a":"\ud800"}"#, lone),
             (br#"{"a":"\uD83D\uDE00"}"#, OBJECT),
-            (br#"{"a":"\ud83d\ude00\uD83D\uDe00"}"#, OBJECT),
-            (br#"{"a":"\uDE00\uD83D"}"#, lone),
             (br#"{"a":"\ud83d\ud83d\ude00"}"#, lone),
-            (br#"{"a":"\ud83dx\ude00"}"#, lone),
-            (br#"{"a":"\ud83d\n"}"#, lone),
-            (br#"{"a":"\ud83d\u0041"}"#, lone),
-            (br#"{"a":"\ud83d\ude0"}"#, lone),
-            (br#"{"a":"\udfff"}"#, lone),
             (br#"{"a":"\ud7ff\ue000"}"#, OBJECT),
             (br#"{"a":"\\ud800"}"#, OBJECT),
-            (br#"{"a":"\\\ud800"}"#, lone),
-            (br#"{"a":"\"\ud800"}"#, lone),
             (br#"{"\udc00":1}"#, lone),
             (br"{\ud800}", OBJECT),
-            (br#"{"a":"\u12"}"#, OBJECT),
-            (br#"{"a":"\uD8"#, OBJECT),
-            (br#"{"a":"\ud83d\"#, lone),
-            (br#"{"a":"\"#, OBJECT),
             (br#"{"a":"\u+123 [[[[[[[[["}"#, OBJECT),
             (br#"{"a":"open [[[[[[[[["#, OBJECT),
             (b"[[[[[]]]]]", Ok(Shape::Array)),
@@ -180,15 +163,6 @@ mod tests {
         assert_eq!(shape(b"{}", 0), Err(JsonFault::TooDeep));
         assert_eq!(shape(&b"[".repeat(1_000_000), 128), Err(JsonFault::TooDeep));
         assert_eq!(shape(&b"[".repeat(100_000), usize::MAX), Ok(Shape::Array));
-    }
-
-    #[test]
-    fn faults_have_plain_words() {
-        let faults =
-            [JsonFault::NotUtf8, JsonFault::TooDeep, JsonFault::LoneSurrogate, JsonFault::Nul];
-        for (fault, word) in faults.into_iter().zip(["UTF-8", "deep", "surrogate", "NUL"]) {
-            assert!(fault.to_string().contains(word));
-        }
     }
 
     /// Reads a value's brackets by recursion and a string's escapes into a list of units first.

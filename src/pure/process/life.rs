@@ -127,7 +127,6 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pure::tests_random::random;
 
     const FIRST: ExitStatus = ExitStatus::Code(3);
     const SECOND: ExitStatus = ExitStatus::Signal(9);
@@ -202,28 +201,5 @@ mod tests {
             assert_eq!(life.shell_gone(), shell_gone, "{text}");
         }
         assert_eq!(Life::default(), state("Ao"));
-    }
-
-    /// rule: architecture.md, Ending a session: A session is over when its leader was reaped and
-    ///   its output has ended
-    #[test]
-    fn in_any_order_the_end_is_an_end() {
-        let mut below = random(0x5eed_5eed_5eed_5eed);
-        for _ in 0..20_000 {
-            let mut life = Life::default();
-            let (mut reaped, mut ended) = (false, false);
-            for _ in 0..12 {
-                let fact = FACTS[below(FACTS.len())];
-                let before = life;
-                life = life.after(fact);
-                reaped |= matches!(fact, Fact::Reaped(_));
-                ended |= matches!(fact, Fact::PipeEof | Fact::Dropped);
-                assert_eq!(life.status().is_some(), reaped);
-                assert!(!before.finished() || life == before, "finished is final");
-                assert!(!ended || life.stream == Stream::Ended);
-                assert_eq!(life.finished(), reaped && life.stream == Stream::Ended);
-                assert_eq!(reaped, life.finished() || life.shell_gone());
-            }
-        }
     }
 }

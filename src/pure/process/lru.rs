@@ -41,42 +41,6 @@ mod tests {
         Candidate { id, last_used, exited, pending }
     }
 
-    /// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8,
-    ///   max − 1) most recently used
-    #[test]
-    fn table() {
-        let running: Vec<Candidate> = (1..=64).map(|n| session(n, 100 + n, false, false)).collect();
-        assert_eq!(victim(&running, 64, 8), Some(1));
-
-        let mut with_exited = running.clone();
-        with_exited[40].exited = true;
-        with_exited[50].exited = true;
-        assert_eq!(victim(&with_exited, 64, 8), Some(41), "an exited one goes before older ones");
-
-        let mut protected_exited = running.clone();
-        protected_exited[56].exited = true;
-        assert_eq!(victim(&protected_exited, 64, 8), Some(1), "the 8 newest are safe");
-        protected_exited[55].exited = true;
-        assert_eq!(victim(&protected_exited, 64, 8), Some(56), "the 9th newest is not");
-
-        let mut waiting = running.clone();
-        for candidate in &mut waiting[..56] {
-            candidate.pending = true;
-        }
-        assert_eq!(victim(&waiting, 64, 8), None);
-        waiting[30].pending = false;
-        assert_eq!(victim(&waiting, 64, 8), Some(31));
-
-        assert_eq!(victim(&[], 64, 8), None);
-        assert_eq!(victim(&running[..1], 1, 8), Some(1), "a table of one protects nobody");
-        assert_eq!(victim(&running[..1], 0, 8), Some(1));
-        assert_eq!(victim(&running[..2], 2, 8), Some(1));
-        assert_eq!(victim(&running[..8], 64, 8), None);
-        assert_eq!(victim(&running, usize::MAX, usize::MAX), None);
-        let equal = [session(7, 5, false, false), session(3, 5, false, false)];
-        assert_eq!(victim(&equal, 1, 0), Some(3));
-    }
-
     /// Removes the protected ones one by one, then looks for the oldest in two passes.
     fn naive(candidates: &[Candidate], max_sessions: usize, protected_count: usize) -> Option<u64> {
         let mut left = candidates.to_vec();
@@ -103,6 +67,8 @@ mod tests {
 
     /// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts the
     ///   oldest exited one first
+    /// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8,
+    ///   max − 1) most recently used
     #[test]
     fn same_as_two_naive_passes() {
         let mut random = Random(0x1234_5678_9abc_def1);

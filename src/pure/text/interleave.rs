@@ -89,23 +89,6 @@ mod tests {
         assert_eq!(made.text(out, err), whole);
     }
 
-    #[test]
-    fn what_neither_text_has_is_kept_as_it_is() {
-        let cases = [
-            ("", "", ""),
-            ("ab\n", "a\n", "b\n"),
-            ("[... 3 characters omitted]\nst\nsame\nlast", "first\nsame\n", "last"),
-            ("same\nsame\n", "same\n", "same\n"),
-            ("x\n\ny\n", "x\n\n", "y\n"),
-        ];
-        for (whole, first, second) in cases {
-            let made = Interleaving::new(whole, first, second);
-            assert_eq!(made.text(first, second), whole, "{whole:?}");
-        }
-        let cut = Interleaving::new("[... 3]\nst\nsame\nlast", "first\nsame\n", "last");
-        assert_eq!((cut.head.as_str(), cut.lines), ("[... 3]\nst\n", 2));
-    }
-
     /// rule: architecture.md, Bounds: A finished job keeps at most 64 KiB in memory
     #[test]
     fn any_whole_comes_back_from_any_two_texts() {

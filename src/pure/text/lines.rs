@@ -281,42 +281,8 @@ mod tests {
             .collect()
     }
 
-    fn all(input: &[u8], max: usize) -> Vec<Option<Vec<u8>>> {
-        let mut splitter = LineSplitter::new(max);
-        splitter.push(input);
-        splitter.finish();
-        let mut lines = Vec::new();
-        while let Some(line) = splitter.next_line() {
-            lines.push(owned(line));
-        }
-        splitter.check();
-        lines
-    }
-
-    fn text(text: &str) -> Option<Vec<u8>> {
-        Some(text.as_bytes().to_vec())
-    }
-
     /// rule: protocol.md, Framing: A line ends with `\n`; a `\r` before it is dropped, blank lines
     ///   are ignored
-    #[test]
-    fn table() {
-        assert_eq!(all(b"", 4), []);
-        assert_eq!(all(b"\n\r\n \t\n \r\n", 4), []);
-        assert_eq!(all(b"ab\ncd\r\nef", 4), [text("ab"), text("cd"), text("ef")]);
-        assert_eq!(all(b"a\r\r\n\rb\n", 4), [text("a\r"), text("\rb")]);
-        assert_eq!(all(b" a \n", 4), [text(" a ")]);
-        assert_eq!(all(b"ab\r", 4), [text("ab")]);
-        assert_eq!(
-            all(b"1234\n12345\n123\r\n1234\r\n", 4),
-            [text("1234"), None, text("123"), None]
-        );
-        assert_eq!(all(b"     \nx\n", 4), [None, text("x")]);
-        assert_eq!(all(b"12345", 4), [None]);
-        assert_eq!(all(b"\n\nx\n", 0), [None]);
-        assert_eq!(all(b"12345\n", usize::MAX), [text("12345")]);
-    }
-
     #[test]
     fn same_as_splitting_on_newline() {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);

@@ -36,6 +36,8 @@ fn plain_text_stays_as_it_was_written() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Escape sequences and C0 but `\n` and `\t`
+///   are taken out
 #[test]
 fn sequences_and_control_characters_are_taken_out() {
     check_table(&[
@@ -64,6 +66,7 @@ fn sequences_and_control_characters_are_taken_out() {
     ]);
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Invalid bytes become U+FFFD in `output`
 #[test]
 fn invalid_bytes_become_one_mark_per_maximal_part() {
     let samples: &[&[u8]] = &[
@@ -81,6 +84,11 @@ fn invalid_bytes_become_one_mark_per_maximal_part() {
 }
 
 /// rule: unified-exec.md, Truncation, retention, text: `\r\n` is a newline
+/// rule: unified-exec.md, Truncation, retention, text: `\r` is column 0 and later characters
+///   overwrite
+/// rule: unified-exec.md, Truncation, retention, text: `\b` is one left
+/// rule: unified-exec.md, Truncation, retention, text: CSI K, 1K, 2K erase
+/// rule: unified-exec.md, Truncation, retention, text: CSI C, D, G move
 #[test]
 fn edits_of_a_line_take_effect() {
     check_table(&[
@@ -135,6 +143,8 @@ fn a_line_rewritten_1000_times_is_one_line() {
     assert_eq!(clean(input.as_bytes()), "start\nProgress 999\ndone\n");
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: Cursor-up redraws within the last 50 lines
+///   are applied
 #[test]
 fn redraws_of_the_lines_above_are_applied() {
     check_table(&[

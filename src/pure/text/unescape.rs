@@ -101,6 +101,9 @@ mod tests {
     use crate::pure::tests_random::random;
 
     /// rule: unified-exec.md, write_stdin: Escapes: `\n \r \t \b \f \v \0 \a \e \\ \" \'`
+    /// rule: unified-exec.md, write_stdin: `chars`: C-style escapes are decoded
+    /// rule: unified-exec.md, write_stdin: `\xHH` is exactly that one byte
+    /// rule: unified-exec.md, write_stdin: `\uHHHH` and `\u{H…}`
     #[test]
     fn every_escape_gives_its_bytes() {
         let table: &[(&str, &[u8])] = &[

@@ -110,18 +110,6 @@ mod tests {
     use super::*;
     use crate::pure::tests_random::random;
 
-    /// Texts with every kind of byte order that UTF-8 knows, valid and not.
-    const SAMPLES: &[&[u8]] = &[
-        b"",
-        b"plain",
-        "gr\u{fc}\u{df} \u{20ac} \u{1f600} e\u{301}".as_bytes(),
-        b"\x80\xBF\xC0\xAF\xC1\x81",
-        b"\xE0\x80\x80 \xED\xA0\x80 \xF0\x80\x80\x80 \xF4\x90\x80\x80 \xF5\xFF",
-        b"\xE2\x82",
-        b"\xE2\x82\xE2\x82\xAC\xF0\x9F\x98\xF0\x9F\x98\x80\xC3",
-        b"a\xF0\x9F\x98b\xC3(\xE2(\xA1",
-    ];
-
     #[test]
     fn characters_are_counted_as_one_by_one() {
         let mut below = random(0x9E37_79B9_7F4A_7C15);
@@ -186,22 +174,6 @@ mod tests {
         assert_eq!(decoder.finish(), "\u{fffd}");
         assert_eq!(decoder.finish(), "");
         assert_eq!(decoder.push(b"\xAC"), "\u{fffd}");
-    }
-
-    #[test]
-    fn any_two_cuts_give_what_the_whole_gives() {
-        for sample in SAMPLES {
-            for first in 0..=sample.len() {
-                for second in first..=sample.len() {
-                    let mut decoder = Decoder::new();
-                    let mut text = decoder.push(&sample[..first]);
-                    text += &decoder.push(&sample[first..second]);
-                    text += &decoder.push(&sample[second..]);
-                    text += &decoder.finish();
-                    assert_eq!(text, lossy(sample), "{sample:x?} cut at {first}, {second}");
-                }
-            }
-        }
     }
 
     #[test]

@@ -112,20 +112,4 @@ mod tests {
             }
         }
     }
-
-    /// rule: architecture.md, A session: One timer, armed for the earliest deadline
-    #[test]
-    fn extremes_and_equal_times() {
-        let mut deadlines = Deadlines::new();
-        for owner in ["c", "a", "b"] {
-            deadlines.set(owner, Some(u64::MAX));
-        }
-        deadlines.set("z", Some(0));
-        deadlines.set("c", Some(u64::MAX));
-        assert_eq!(deadlines.pop_due(0), Some("z"));
-        assert_eq!(deadlines.pop_due(u64::MAX - 1), None);
-        let popped: Vec<&str> = std::iter::from_fn(|| deadlines.pop_due(u64::MAX)).collect();
-        assert_eq!(popped, ["c", "a", "b"]);
-        assert_eq!(deadlines.pop_due(u64::MAX), None);
-    }
 }

@@ -151,6 +151,11 @@ fn what_comes_next_may_change_a_match_at_the_end() {
     assert_eq!(hit("/http\\S+", &["http://l", "ocal\n"]).as_deref(), Some("http://local"));
 }
 
+/// rule: waits.md, The reply: `index`: which one of a list, from 0
+/// rule: waits.md, until and stop: What comes true in `stop` ends it with the outcome `stopped`
+/// rule: waits.md, until and stop: Where until and stop are both matched, what stands first in the
+///   output counts; at one place, until
+/// rule: waits.md, The reply: `captures`: of a regex with groups
 #[test]
 fn a_hit_tells_its_place_and_its_groups() {
     let mut watch = TextWatch::new(Some(condition(&["x", "/(a)(b)?(?P<n>c+)"], 1)), None, 1_000)
@@ -178,6 +183,7 @@ fn a_hit_tells_its_place_and_its_groups() {
     assert!(TextWatch::new(Some(Rc::default()), None, 0).is_none());
 }
 
+/// rule: waits.md, until and stop: `count`: not at the first match but at the N-th
 #[test]
 fn the_nth_match_counts_and_a_rewritten_line_does_not_count_again() {
     let table: &[(u32, &[&str], Option<&str>)] = &[
