@@ -360,6 +360,30 @@ fn a_cut_connection_ends_everything_there() {
     assert!(took < AT_ONCE, "{took:?}");
 }
 
+/// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
+#[test]
+fn a_cut_connection_ends_the_tools_of_an_agent_there() {
+    let Some(far) = Far::start() else { return };
+    let mut ssh =
+        far.command(&[], &format!("'{EXECD}' mcp")).stdin(Stdio::piped()).spawn().expect("ssh");
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}});
+    let call = json!({"name": "exec_command", "arguments": {"cmd": "trap '' HUP TERM; sleep 300"}});
+    let mut stdin = ssh.stdin.take().expect("a pipe");
+    for request in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+    ] {
+        writeln!(stdin, "{request}").expect("ssh reads");
+    }
+    far.until_runs("sleep");
+    ssh.kill().expect("it is our child");
+    end_of(&mut ssh);
+    let took = far.until_nothing_runs();
+    assert!(took < AT_ONCE, "{took:?}");
+}
+
 /// The page said that a killed ssh ends everything there. It does not end a command of `execd run`
 /// that writes nothing: nobody tells it, as nobody tells `ssh far sleep`.
 #[test]
