@@ -398,14 +398,18 @@ fn a_pi_that_fails_tells_the_end_of_its_stderr() {
 fn a_run_that_is_over_leaves_nothing_in_its_session() {
     let mut execd = Execd::start();
     execd.leaves_processes_behind();
-    let leave = "sleep 1000 & (bash -c 'exec sleep 1000' >/dev/null 2>&1 </dev/null &); \
-                 (setsid sleep 1001 >/dev/null 2>&1 </dev/null &); exit 0";
-    let id = start(&mut execd, &answer("Done."), leave, json!({}));
+    // pi ends once the orphan has left: before that it would be ended with the rest.
+    let gone = execd.file("gone").display().to_string();
+    let leave = format!(
+        "sleep 1000 & (bash -c 'exec sleep 1000' >/dev/null 2>&1 </dev/null &); \
+         (setsid sh -c ': > {gone}; exec sleep 1001' >/dev/null 2>&1 </dev/null &); \
+         until [ -e {gone} ]; do sleep 0.01; done; exit 0"
+    );
+    let id = start(&mut execd, &answer("Done."), &leave, json!({}));
     let result = execd.result_of(id);
     assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
     let left = || execd.session_processes().into_iter().map(|one| one.command);
-    eventually("it runs its program", || left().all(|command| !command.contains("setsid")));
-    assert_eq!(left().collect::<Vec<String>>(), ["sleep 1001"]);
+    eventually("its own orphan alone is left", || left().eq(["sleep 1001"]));
 }
 
 /// rule: agent.md, Ends: After a final agent_end pi has 10 s to exit, then it is ended and keeps
