@@ -128,7 +128,7 @@ function builtBinaries(): Binary[] {
 function readManifest(): Manifest {
   const manifest = JSON.parse(readFileSync(join(EXTENSION, "package.json"), "utf8")) as Manifest;
   const cargo = readFileSync(join(REPO, "Cargo.toml"), "utf8");
-  const version = /^\[workspace\.package\]$[^[]*?^version = "([^"]+)"$/m.exec(cargo)?.[1];
+  const version = /^\[package\]$[^[]*?^version = "([^"]+)"$/m.exec(cargo)?.[1];
   if (manifest.version !== version) {
     fail(`package.json has version ${manifest.version}, Cargo.toml ${version}`);
   }

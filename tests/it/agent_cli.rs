@@ -529,7 +529,7 @@ fn a_kill_of_execd_agent_leaves_nothing_behind() {
 fn a_signal_does_not_wait_for_a_reader_that_does_not_read() {
     let text = "0123456789".repeat(100);
     let mut lines = answer("Done.");
-    lines.splice(4..5, (0..3_000).map(|_| delta(&text)));
+    lines.splice(4..5, (0..600).map(|_| delta(&text)));
     for (signal, status) in [(15, 143), (1, 129)] {
         let place = Place::new(&lines, "sleep 1000");
         let mut child = place.spawn(&["x"]);

@@ -424,28 +424,26 @@ fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_bac
         let params = json!({"cmd": "read x; exit 3", "tty": tty, "on_impossible": "wait"});
         let start = |execd: &mut Execd| execd.start_request("exec_command", params.clone());
         let requests: Vec<u64> = (0..60).map(|_| start(&mut execd)).collect();
-        // Those that could not start are answered at once, while the others still wait.
-        let last = answered(&mut execd, requests[59], "the last");
-        assert_eq!(last["result"]["exit_code"], -1, "{last}");
-        started_or_says_why(&last, "the last");
-        let why = last["result"]["failure_message"].as_str().expect("a reason");
-        assert!(why.contains("EMFILE"), "{why}");
         // Without a free descriptor execd still lists, kills and takes requests.
         let list = execd.result("list_sessions", json!({"peek": true}));
         assert!(list["sessions"].is_array());
         for request in &requests {
             execd.result("cancel", json!({"id": request}));
         }
-        let mut ran = 0;
+        // Which of them find no descriptor depends on how many are on their way to their program.
+        let (mut ran, mut refused) = (0, 0);
         for request in &requests {
             let reply = answered(&mut execd, *request, "a request");
             started_or_says_why(&reply, "a request");
+            let why = reply["result"]["failure_message"].as_str().unwrap_or_default();
+            refused += usize::from(why.contains("EMFILE"));
             let Some(session) = reply["result"]["session_id"].as_u64() else { continue };
             ran += 1;
             // Evicted as soon as nobody waits for it, or killed here.
             execd.result("kill_session", json!({"session_id": session}));
         }
         assert!(ran >= 5, "some could be started: {ran}");
+        assert!(refused > 0, "there are no descriptors for sixty");
         eventually("no process is left", || execd.marked().is_empty());
         eventually("all descriptors are given back", || countable_fds(execd.pid()) == fds);
         eventually("no zombie is left", || zombies(execd.pid()).is_empty());

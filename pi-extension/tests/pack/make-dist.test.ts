@@ -63,7 +63,7 @@ function checkout(place: Scratch, scripts: string[], own: Record<string, string>
   mkdirSync(dir, { recursive: true });
   for (const script of scripts) copyFileSync(join(REPO, "scripts/dist", script), join(dir, script));
   for (const [name, text] of Object.entries(own)) writeFileSync(join(dir, name), text, { mode: 0o755 });
-  writeFileSync(join(repo, "Cargo.toml"), '[workspace.package]\nversion = "0.1.0"\n');
+  writeFileSync(join(repo, "Cargo.toml"), '[package]\nversion = "0.1.0"\n');
   const who = ["-c", "user.name=a test", "-c", "user.email=a-test@example.org"];
   for (const args of [["init", "-q"], ["add", "."], [...who, "commit", "-qm", "A release"]]) {
     execFileSync("git", args, { cwd: repo });
