@@ -442,8 +442,23 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
     let dir = tempfile::tempdir().expect("a directory");
     let logs = dir.path().join("logs");
     let at = logs.to_str().expect("UTF-8");
+    // Each execd starts without the stamp and is left to look once: the writer of one that has ended
+    // may look after its end, and would take the place of the next one.
+    let started = |args: &[&str]| {
+        match std::fs::remove_file(logs.join(".execd-cleaned")) {
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
+            Ok(()) => {}
+        }
+        let all: Vec<&str> = ["--log-dir", at].iter().chain(args).copied().collect();
+        let mut execd = Execd::with(&all, &[]);
+        eventually(&format!("{args:?}: it has looked"), || {
+            execd.run("true");
+            logs.join(".execd-cleaned").exists()
+        });
+        execd
+    };
     // One execd holds an old log of its own.
-    let mut holder = Execd::with(&["--log-dir", at], &[]);
+    let mut holder = started(&[]);
     let held = log_path(&holder.open("exec sleep 300"));
     let aged = |path: &Path, days: u64| {
         let file = File::options().write(true).open(path).expect("ours");
@@ -481,19 +496,17 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
         kept.push(foreign);
     }
     // What an execd wrote that keeps its logs stays, whoever cleans later.
-    let mut keeper = Execd::with(&["--log-dir", at, "--log-keep-days", "0"], &[]);
-    let for_good = log_path(&keeper.run("echo for good"));
-    aged(&for_good, 400);
-    kept.push(for_good);
-    let mut keeper = Execd::with(&["--log-dir", at, "--log-keep-days", "0", "--no-keeper"], &[]);
-    let for_good = log_path(&keeper.run("echo for good"));
-    aged(&for_good, 400);
-    kept.push(for_good);
-    drop(keeper);
+    for more in [&[][..], &["--no-keeper"]] {
+        let all: Vec<&str> = ["--log-keep-days", "0"].iter().chain(more).copied().collect();
+        let mut keeps = started(&all);
+        let for_good = log_path(&keeps.run("echo for good"));
+        aged(&for_good, 400);
+        kept.push(for_good);
+    }
     let there = |path: &Path| path.symlink_metadata().is_ok();
+    assert!(gone.iter().all(|path| there(path)), "0 keeps for ever");
     let look = |args: &[&str], gone: &[std::path::PathBuf]| {
-        let all: Vec<&str> = ["--log-dir", at].iter().chain(args).copied().collect();
-        let mut execd = Execd::with(&all, &[]);
+        let mut execd = started(args);
         for path in gone {
             eventually(&format!("{args:?}: {} is gone", path.display()), || {
                 execd.run("true");
@@ -501,12 +514,7 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
             });
         }
     };
-    look(&["--log-keep-days", "0"], &[]);
-    assert!(gone.iter().all(|path| there(path)), "0 keeps for ever");
-    let forget = || std::fs::remove_file(logs.join(".execd-cleaned")).expect("somebody has looked");
-    forget();
     look(&[], &gone);
-    forget();
     gone.push(logs.join("execd-2-0123abcd.log"));
     kept.retain(|path| !gone.contains(path));
     look(&["--log-keep-days", "5", "--no-keeper"], &gone);
