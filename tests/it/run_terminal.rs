@@ -278,10 +278,10 @@ fn a_job_of_a_shell_stops_and_goes_on() {
     let mut shell = Terminal::shell();
     shell.line("set -b");
     shell.until("ready> ");
-    // It is cat itself that says so: a shell that is just starting it in vfork(2) cannot be stopped
-    // before its child goes on.
+    // It is cat itself that says so, and cat is the leader: a shell that waits for a stopped leader
+    // goes on while a child of it may still read what is typed.
     std::fs::write(shell.dir.path().join("word"), "up\n").expect("written");
-    let reader = "$EXECD run -q sh -c 'cat word -; exit $?'";
+    let reader = "$EXECD run -q sh -c 'exec cat word -'";
     shell.line(reader);
     shell.until("up");
     shell.types("\x1a");
