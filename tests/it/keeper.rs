@@ -88,8 +88,10 @@ fn print(execd: &mut Execd, session: u64, from: u64, to: u64) {
 #[test]
 fn logs_are_private_whatever_the_umask_and_named_after_their_session() {
     let with = |umask| {
-        // SAFETY: umask takes a number.
-        let prepare = move || drop(unsafe { libc::umask(umask) });
+        let prepare = move || {
+            // SAFETY: umask takes a number.
+            unsafe { libc::umask(umask) };
+        };
         move |args| Setup::new(args).prepared(prepare).unwatched().start()
     };
     let mode = |path: &Path| std::fs::symlink_metadata(path).expect("it exists").mode();
@@ -184,10 +186,11 @@ fn without_a_keeper_logs_are_complete_too() {
 fn two_execds_share_the_directory() {
     let dir = tempfile::tempdir().expect("a directory");
     let logs = dir.path().join("shared");
-    let both = [(); 2].map(|()| Execd::with(&["--log-dir", logs.to_str().expect("UTF-8")], &[]));
+    let started = |()| Execd::with(&["--log-dir", logs.to_str().expect("UTF-8")], &[]);
+    let mut both = [(); 2].map(started);
     let mut paths = std::collections::BTreeSet::new();
-    for (number, mut execd) in both.into_iter().enumerate() {
-        for round in 0..10 {
+    for round in 0..10 {
+        for (number, execd) in both.iter_mut().enumerate() {
             let result = execd.run(&format!("echo {number} {round}"));
             assert_eq!(log_of(&result), format!("{number} {round}\n").as_bytes());
             paths.insert(log_path(&result));
@@ -441,9 +444,10 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
     aged(&held, 30);
     let mut gone = vec![make("execd-1-0123abcd.log", 8), make("execd-999-ffffffff.log", 400)];
     let mut kept = vec![held.clone(), make("execd-2-0123abcd.log", 6)];
-    // Nothing of this is a name of ours.
-    let names = "execd-3-0123ABCD.log execd-4-0123abc.log execd-5-0123abcde.log \
-                 execd--0123abcd.log execd-x-0123abcd.log execd-6-0123abcd.log.gz xexecd-7-0123abcd.log notes";
+    // None of these is a name of ours.
+    let names = "execd-3-0123ABCD.log execd-4-0123abc.log execd-5-0123abcde.log notes.txt \
+                 execd--0123abcd.log execd-x-0123abcd.log execd-6-0123abcd.log.gz \
+                 xexecd-7-0123abcd.log";
     kept.extend(names.split(' ').map(|name| make(name, 30)));
     std::fs::create_dir(logs.join("execd-8-0123abcd.log")).expect("a directory");
     kept.push(logs.join("execd-8-0123abcd.log"));

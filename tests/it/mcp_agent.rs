@@ -1,7 +1,7 @@
 //! `execd mcp --tools agent` (docs/mcp.md, Agents): runs of pi for the model of any host.
 
 use crate::agent_help::{answer, begun, ndjson, tool_start, write_pi};
-use crate::common::{Execd, Setup, eventually};
+use crate::common::{Execd, Setup, eventually, go, merged, until_file};
 use crate::mcp_help::*;
 use serde_json::{Value, json};
 
@@ -13,8 +13,7 @@ fn with_pi(flags: &[&str], before: &[Value], after: &[Value]) -> Execd {
     let dir = setup.workdir();
     std::fs::write(dir.join("before"), ndjson(before)).expect("a stream");
     std::fs::write(dir.join("after"), ndjson(after)).expect("a stream");
-    let script = "cat before; until [ -e go ]; do sleep 0.02; done; cat after";
-    write_pi(&dir.join("pi"), script);
+    write_pi(&dir.join("pi"), &format!("cat before; {}; cat after", until_file("go")));
     let mut execd = setup.start().checked_as_mcp();
     execd.result("initialize", hello("2025-11-25", &json!({})));
     execd
@@ -22,11 +21,7 @@ fn with_pi(flags: &[&str], before: &[Value], after: &[Value]) -> Execd {
 
 /// The arguments of a run.
 fn task(more: Value) -> Value {
-    crate::common::merged(json!({"prompt": "Do it", "model": "fake/scripted"}), more)
-}
-
-fn go(execd: &Execd) {
-    std::fs::write(execd.file("go"), "").expect("a file");
+    merged(json!({"prompt": "Do it", "model": "fake/scripted"}), more)
 }
 
 /// The number of the run that a text tells.
@@ -74,7 +69,7 @@ fn a_run_with_a_progress_token_is_waited_for_and_told_meanwhile() {
         let note = execd.notification("notifications/progress", told);
         assert_eq!(note["progressToken"], "a");
         execd.no_reply_yet(id);
-        go(&execd);
+        go(&execd, "go");
         let result = execd.result_of(id);
         let (text, is_error) = text_of(&result);
         let line = "stop: 1 turn, 1 tool call, 110 tokens (100 in, 10 out), $0.2500, ";
@@ -101,7 +96,7 @@ fn a_run_outlasts_a_call_that_is_cut() {
     let given = json!({"run_id": run.to_string(), "wait_ms": 0});
     let again = call(&mut execd, "agent_result", &given);
     assert_eq!(run_of(&again), run, "{again}");
-    go(&execd);
+    go(&execd, "go");
     let mut said = String::new();
     eventually("the end comes with another result", || {
         // A list may tell the end in a row of its own.
@@ -163,7 +158,7 @@ fn only_the_param_of_agent_result_ends_a_run() {
 fn a_run_that_fails_is_an_error_of_the_tool() {
     let failed = crate::agent_help::failed_answer("529 Overloaded");
     let mut execd = with_pi(&["--tools", "agent", "--mcp-structured"], &failed, &[]);
-    go(&execd);
+    go(&execd, "go");
     let result = execd.result("tools/call", tool("agent_execute", &task(json!({}))));
     let (text, is_error) = text_of(&result);
     assert!(is_error && text.starts_with("error (overloaded): "), "{text}");
