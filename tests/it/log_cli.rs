@@ -125,19 +125,35 @@ fn facts_that_cannot_be_written_are_no_trouble() {
 
 // ---- execd log, execd logs --------------------------------------------------------------------
 
-/// What a command of the command line has said.
-struct Said {
-    status: Option<i32>,
-    out: String,
-    err: String,
+/// Runs execd with these arguments where this execd's socket and logs are found; its exit status,
+/// and what it prints on stdout and stderr.
+fn said(execd: &Host, arguments: &[&str]) -> (i32, String, String) {
+    let output = command(execd, arguments).output().expect("execd runs");
+    let [out, err] = [output.stdout, output.stderr].map(String::from_utf8);
+    (output.status.code().expect("it exits"), out.expect("UTF-8"), err.expect("UTF-8"))
 }
 
-/// Runs execd with these arguments where this execd's socket and logs are found.
-fn said(execd: &Host, arguments: &[&str]) -> Said {
-    let output = command(execd, arguments).output().expect("execd runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    Said { status: output.status.code(), out, err }
+/// What one prints that succeeds and has nothing to say on stderr.
+fn printed(execd: &Host, arguments: &[&str]) -> String {
+    let (status, out, err) = said(execd, arguments);
+    assert_eq!((status, err.as_str()), (0, ""), "{arguments:?}");
+    out
+}
+
+/// Runs what a text says behind a word, without the brackets that it stands in.
+fn done_as_said(text: &Value, behind: &str) -> (String, Vec<u8>) {
+    let (_, says) = text.as_str().expect("a text").split_once(behind).expect("what is kept");
+    let says = says.trim_end_matches([']', ')']).replacen("execd", "\"$0\"", 1);
+    let mut shell = Command::new("sh");
+    let done = shell.args(["-c", &says, env!("CARGO_BIN_EXE_execd")]).output().expect("a shell");
+    assert!(done.stderr.is_empty() && done.stdout.ends_with(b"\n300000\n"), "{says}: {done:?}");
+    (says, done.stdout)
+}
+
+/// Ends an execd.
+fn end(execd: &mut Execd) {
+    execd.close_stdin();
+    execd.wait_exit();
 }
 
 fn command(execd: &Host, arguments: &[&str]) -> Command {
@@ -152,9 +168,7 @@ fn command(execd: &Host, arguments: &[&str]) -> Command {
 /// number.
 fn alone(flags: &[&str]) -> (Execd, u64) {
     let id = 1_000_000 + u64::from(std::process::id()) * 10;
-    let first = ["--first-session-id", &id.to_string()].map(str::to_owned);
-    let flags: Vec<&str> = flags.iter().copied().chain(first.iter().map(String::as_str)).collect();
-    (Execd::with(&flags, &[]), id)
+    (Execd::with(&[&["--first-session-id", &*id.to_string()], flags].concat(), &[]), id)
 }
 
 /// A log's name as `execd logs` shows it.
@@ -186,9 +200,8 @@ fn the_output_of_a_session_is_printed_while_it_runs_when_it_is_over_and_when_its
             (&["--raw"], exact),
             (&["--raw", "--from", "4", "--lines", "9"], &exact[4..]),
         ] {
-            let said = said(execd, &[&["log", whose], flags].concat());
-            assert_eq!((said.out.as_str(), said.err.as_str()), (out, ""), "{whose} {flags:?}");
-            assert_eq!(said.status, Some(0));
+            let words = [&["log", whose], flags].concat();
+            assert_eq!(printed(execd, &words), out, "{whose} {flags:?}");
         }
     };
     holds(&execd, &id);
@@ -197,14 +210,12 @@ fn the_output_of_a_session_is_printed_while_it_runs_when_it_is_over_and_when_its
     // It has left every list.
     holds(&execd, &id);
     facts(&path.with_extension("meta"), is_over);
-    execd.close_stdin();
-    execd.wait_exit();
+    end(&mut execd);
     for whose in [&id, &name, &path.to_string_lossy().into_owned()] {
         holds(&execd, whose);
     }
-    let said = said(&execd, &["log", "@77"]);
     let none = "execd: no session @77, and no log of one: execd logs lists them\n";
-    assert_eq!((said.status, said.err.as_str()), (Some(1), none));
+    assert_eq!(said(&execd, &["log", "@77"]), (1, String::new(), none.into()));
 }
 
 /// A log by its name was once taken for that of an execd that is gone: nothing was waited for.
@@ -237,36 +248,30 @@ fn the_output_is_followed_to_the_sessions_end() {
 #[test]
 fn a_beginning_that_is_gone_is_told_and_what_is_kept_is_read_as_texts_say() {
     let (mut execd, id) = alone(&["--log-keep-bytes", "1048576"]);
-    let result = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
-    let (from, total) = (&result["log_from"], &result["output_bytes_total"]);
-    let (from, total) = (from.as_u64().expect("lost"), total.as_u64().expect("a number"));
+    let result = execd.run_with("seq -w 400000", json!({"yield_time_ms": 60_000}));
+    let from = result["log_from"].as_u64().expect("lost");
     let name = short(&log_path(&result));
-    let whole: String = (1..=400_000).map(|n| format!("{n}\n")).collect();
-    assert_eq!(whole.len() as u64, total);
+    let whole: String = (1..=400_000).map(|n| format!("{n:06}\n")).collect();
     let kept = &whole[usize::try_from(from).expect("a place")..];
     for whose in [&format!("@{id}"), &name] {
-        let said = said(&execd, &["log", "--raw", whose]);
-        let gap = format!("execd log: bytes 0–{from} are gone\n");
-        assert_eq!(said.err, gap, "{whose}");
-        assert!(said.out == kept, "{whose}: what is kept is printed, and nothing else");
+        let (_, out, err) = said(&execd, &["log", "--raw", whose]);
+        assert_eq!(err, format!("execd log: bytes 0–{from} are gone\n"), "{whose}");
+        assert!(out == kept, "{whose}: what is kept is printed, and nothing else");
     }
-    // What the footer says is done.
+    // What the footer says is done, also when its execd is gone and another one has a session of
+    // that number.
     let footer = result["footer"].as_str().expect("it was cut").to_owned();
-    let says = format!("bytes {from}–{total} of {total} kept: execd log {name} --from {from}");
+    let does = format!("log {name} --from {from}");
+    let says = format!("bytes {from}–2800000 of 2800000 kept: execd {does}");
     assert!(footer.contains(&says), "{footer}");
-    let words: Vec<&str> = says.split_once(": execd ").expect("above").1.split(' ').collect();
-    let done = said(&execd, &[&words[..], &["--raw"]].concat());
-    assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
-    // Also when its execd is gone and another one has a session of that number.
-    execd.close_stdin();
-    execd.wait_exit();
+    let words: Vec<&str> = does.split(' ').chain(["--raw"]).collect();
+    assert!(printed(&execd, &words) == kept);
+    end(&mut execd);
     let tmpdir = execd.tmpdir();
-    let tmpdir = tmpdir.to_str().expect("UTF-8");
     let first = ["--first-session-id", &id.to_string()];
-    let mut other = Execd::with(&first, &[("TMPDIR", tmpdir)]);
+    let mut other = Execd::with(&first, &[("TMPDIR", tmpdir.to_str().expect("UTF-8"))]);
     other.run("echo theirs");
-    let done = said(&execd, &[&words[..], &["--raw"]].concat());
-    assert!(done.out == kept && done.err.is_empty(), "{}", done.err);
+    assert!(printed(&execd, &words) == kept);
 }
 
 /// A number once meant whatever execd of that number ran, though the one that was meant was gone.
@@ -281,32 +286,32 @@ fn a_number_that_may_mean_several_logs_is_refused_with_all_of_them() {
     let mine = execd.log_files().pop().expect("a log");
     facts(&mine.with_extension("meta"), is_over);
     let old_pid = execd.pid();
-    execd.close_stdin();
-    execd.wait_exit();
+    end(&mut execd);
     let [tmpdir, runtime] = [execd.tmpdir(), execd.runtime_dir()];
-    let of = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-    let variables = [("TMPDIR", of(&tmpdir)), ("XDG_RUNTIME_DIR", of(&runtime))];
-    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let [tmpdir, runtime] = [&tmpdir, &runtime].map(|path| path.to_str().expect("UTF-8"));
+    let variables = [("TMPDIR", tmpdir), ("XDG_RUNTIME_DIR", runtime)];
     let first = ["--first-session-id", &id.to_string()];
     let mut other = Execd::with(&first, &variables);
     let opened = other.open("echo theirs; exec sleep 1000");
     let theirs = log_path(&opened);
     let number = format!("@{id}");
-    let refused = said(&execd, &["log", &number]);
-    assert_eq!((refused.status, refused.out.as_str()), (Some(1), ""));
-    let lines: Vec<&str> = refused.err.lines().collect();
+    let (status, out, err) = said(&execd, &["log", &number]);
+    assert_eq!((status, out.as_str()), (1, ""));
+    let lines: Vec<&str> = err.lines().collect();
     assert_eq!(lines[0], format!("execd: several execds have had a session {number}, say which:"));
-    let begin = |which: &str, what: &str| format!("  {which}  {what} (execd ");
-    let names = [format!("execd-{}:{number}", other.pid()), short(&mine)];
-    assert!(lines[1].starts_with(&begin(&names[0], "echo theirs; exec sleep 1000")), "{lines:?}");
-    assert!(lines[1].contains(&format!("{}, running for ", other.pid())), "{lines:?}");
-    assert!(lines[1].ends_with(&format!(", {})", theirs.display())), "{lines:?}");
-    assert!(lines[2].starts_with(&begin(&names[1], "echo mine; exit 3")), "{lines:?}");
-    assert!(lines[2].contains(&format!("{old_pid}, exit 3 ")), "{lines:?}");
-    assert!(lines[2].ends_with(&format!(" ago, {})", mine.display())), "{lines:?}");
+    let pid = other.pid();
+    let names = [format!("execd-{pid}:{number}"), short(&mine)];
+    for (at, command, how, end) in [
+        (0, "echo theirs; exec sleep 1000", format!("{pid}, running for "), theirs),
+        (1, "echo mine; exit 3", format!("{old_pid}, exit 3 "), mine),
+    ] {
+        let (name, line) = (&names[at], lines[at + 1]);
+        assert!(line.starts_with(&format!("  {name}  {command} (execd {how}")), "{lines:?}");
+        assert!(line.ends_with(&format!(", {})", end.display())), "{lines:?}");
+    }
     assert_eq!(lines.len(), 3, "{lines:?}");
     for (name, out) in names.iter().zip(["theirs\n", "mine\n"]) {
-        eventually("what it says is done", || said(&execd, &["log", name]).out == out);
+        eventually("what it says is done", || said(&execd, &["log", name]).1 == out);
     }
     // A session of another execd that knows no such session has no right to choose either.
     let mut third = Execd::with(&[], &variables);
@@ -317,72 +322,39 @@ fn a_number_that_may_mean_several_logs_is_refused_with_all_of_them() {
         let name = format!("execd-{id}-000000{n:02}.log");
         fs::write(execd.log_dir().join(name), "").expect("a log");
     }
-    let many = said(&execd, &["log", &number]).err;
+    let (_, _, many) = said(&execd, &["log", &number]);
     assert!(many.contains("  - (last written "), "{many}");
     assert!(many.ends_with(" older ones: execd logs --all lists them\n"), "{many}");
-}
-
-/// rule: logs.md, Reading by people: By its path a log is named that lies in a directory of
-///   `--log-dir`, and by texts of an execd without a socket or with one at a place of its own
-#[test]
-fn texts_of_an_execd_that_nobody_finds_name_logs_by_their_paths() {
-    let place = tempfile::tempdir().expect("a directory");
-    let socket = place.path().join("s.sock").to_string_lossy().into_owned();
-    let logs = place.path().join("its-logs").to_string_lossy().into_owned();
-    for flags in [&["--no-socket"][..], &["--socket", &socket], &["--log-dir", &logs]] {
-        let flags = [flags, &["--log-keep-bytes", "1048576"]].concat();
-        let mut execd = Execd::with(&flags, &[]);
-        let result = execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
-        let footer = result["footer"].as_str().expect("it was cut");
-        let (_, says) = footer.split_once(" kept: execd ").expect("what is kept");
-        let words = format!("\"$0\" {}", says.trim_end_matches([']', ')']));
-        let done = Command::new("sh").args(["-c", &words, env!("CARGO_BIN_EXE_execd")]).output();
-        let done = done.expect("a shell");
-        assert!(done.stderr.is_empty() && done.stdout.ends_with(b"\n400000\n"), "{says}");
-    }
-}
-
-/// A log of an execd that is gone, of two streams, and what its session printed.
-fn gone_with_index() -> (Execd, PathBuf) {
-    let (mut execd, _) = alone(&[]);
-    let cmd = "for n in 1 2 3; do echo out$n; echo err$n >&2; done";
-    let result = execd.result("bash_stream", json!({"command": cmd}));
-    let path = PathBuf::from(result["logPath"].as_str().expect("a path"));
-    facts(&path.with_extension("meta"), is_over);
-    execd.close_stdin();
-    execd.wait_exit();
-    (execd, path)
 }
 
 /// rule: logs.md, Reading by people: A log whose index cannot be read is printed as it is
 #[test]
 fn a_log_whose_index_makes_no_sense_is_printed_as_it_is_and_that_is_told() {
-    let (execd, path) = gone_with_index();
+    let (mut execd, _) = alone(&[]);
+    let cmd = "for n in 1 2 3; do echo out$n; echo err$n >&2; done";
+    let result = execd.result("bash_stream", json!({"command": cmd}));
+    let path = PathBuf::from(result["logPath"].as_str().expect("a path"));
+    let (meta, index) = (path.with_extension("meta"), path.with_extension("log.index"));
+    facts(&meta, is_over);
+    end(&mut execd);
     let shown = path.to_str().expect("UTF-8");
-    let whole = said(&execd, &["log", shown]);
-    assert_eq!((whole.status, whole.err.as_str(), whole.out.lines().count()), (Some(0), "", 6));
+    let whole = printed(&execd, &["log", shown]);
+    assert_eq!(whole.lines().count(), 6);
     let mut random = Random(1);
     let garbage: Vec<u8> = (0..8_192).map(|_| random.below(256_u16).to_le_bytes()[0]).collect();
-    let index = PathBuf::from(format!("{shown}.index"));
     assert!(index.exists(), "two streams have an index");
     fs::write(&index, garbage).expect("written");
     let told = "cannot be read: this is the log as it is, lines of execd's own among the output";
     let told = format!("execd log: {shown}.index {told}\n");
-    let meta = path.with_extension("meta");
-    for has_facts in [true, false] {
-        if !has_facts {
-            fs::remove_file(&meta).expect("it is there");
-        }
-        let said = said(&execd, &["log", shown]);
-        assert_eq!((said.status, said.err, said.out), (Some(1), told.clone(), whole.out.clone()));
-    }
-    let last = said(&execd, &["log", "-n", "1", shown]);
-    assert_eq!((last.status, last.out.lines().count()), (Some(1), 1));
+    assert_eq!(said(&execd, &["log", shown]), (1, whole.clone(), told.clone()));
+    fs::remove_file(&meta).expect("it is there");
+    assert_eq!(said(&execd, &["log", shown]), (1, whole.clone(), told.clone()), "without facts");
+    let (status, last, _) = said(&execd, &["log", "-n", "1", shown]);
+    assert_eq!((status, last.lines().count()), (1, 1));
     // Nor is one that is no file.
     fs::remove_file(&index).expect("it is there");
     fs::create_dir(&index).expect("a directory in its place");
-    let said = said(&execd, &["log", shown]);
-    assert_eq!((said.status, said.err, said.out), (Some(1), told, whole.out));
+    assert_eq!(said(&execd, &["log", shown]), (1, whole, told));
 }
 
 /// rule: logs.md, Reading by people: What is no regular file of the user's is not among them
@@ -398,20 +370,17 @@ fn what_has_a_logs_name_and_is_none_is_named_and_not_listed() {
     std::os::unix::fs::symlink("/etc/passwd", link).expect("a link");
     fs::create_dir(dir.join("execd-8-00000000.log")).expect("a directory");
     fs::write(dir.join("execd-9-00000000.log"), "a log\n").expect("a log");
-    let listed = said(&execd, &["logs"]);
-    let ids: Vec<&str> =
-        listed.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(ids.len() == 3 && ids.contains(&"9-00000000"), "{}", listed.out);
-    let of_link = said(&execd, &["log", "@777777777"]);
-    assert!(of_link.err.contains("no session @777777777"), "{}", of_link.err);
-    let of_fifo = said(&execd, &["log", "7-00000000"]);
-    let told = format!(
-        "execd: {} is no log: a log is a regular file that is yours (execd logs lists them)\n",
-        fifo.display()
-    );
-    assert_eq!((of_fifo.status, of_fifo.err), (Some(1), told));
-    let none = said(&execd, &["log", "8-00000001"]);
-    assert!(none.err.contains("execd-8-00000001.log: there is no such log"), "{}", none.err);
+    let listed = printed(&execd, &["logs"]);
+    assert!(listed.lines().count() == 3 && listed.contains("\n9-00000000 "), "{listed}");
+    let is_none = "is no log: a log is a regular file that is yours (execd logs lists them)";
+    for (name, told) in [
+        ("@777777777", "no session @777777777".to_owned()),
+        ("7-00000000", format!("execd: {} {is_none}\n", fifo.display())),
+        ("8-00000001", "execd-8-00000001.log: there is no such log".to_owned()),
+    ] {
+        let (status, _, err) = said(&execd, &["log", name]);
+        assert!(status == 1 && err.contains(&told), "{err}");
+    }
 }
 
 /// read_output had none of it then, and `execd log` printed what somebody else had written.
@@ -445,14 +414,13 @@ fn what_somebody_appends_to_an_ended_log_is_not_told() {
     assert_absent(&page, &["omittedBytes"]);
     for (log, whole) in logs.iter().zip(["one\n", "1234567", "three"]) {
         let shown = log.display().to_string();
-        let all = said(&execd, &["log", "--raw", &shown]);
-        assert_eq!((all.out.as_str(), all.err.as_str()), (whole, ""));
-        let last = said(&execd, &["log", "--raw", &shown, "--from", "-2"]);
-        assert_eq!(last.out, whole[whole.len() - 2..]);
-        let listed = said(&execd, &["logs"]);
+        assert_eq!(printed(&execd, &["log", "--raw", &shown]), whole);
+        let last = printed(&execd, &["log", "--raw", &shown, "--from", "-2"]);
+        assert_eq!(last, whole[whole.len() - 2..]);
+        let listed = printed(&execd, &["logs"]);
         let size = format!("  {0}B/{0}B  ", whole.len());
-        let row = listed.out.lines().find(|row| row.starts_with(&short(log))).expect("its row");
-        assert!(row.contains(&size), "{}", listed.out);
+        let row = listed.lines().find(|row| row.starts_with(&short(log))).expect("its row");
+        assert!(row.contains(&size), "{listed}");
     }
 }
 
@@ -462,28 +430,26 @@ fn what_somebody_appends_to_an_ended_log_is_not_told() {
 #[test]
 fn the_last_lines_are_found_however_far_back_they_begin() {
     let (mut execd, id) = alone(&[]);
-    let lines = |from: u64| (from..=400_000).map(|n| format!("{n}\n")).collect::<String>();
-    execd.run_with("seq 400000", json!({"yield_time_ms": 60_000}));
+    let whole: String = (1..=400_000).map(|n| format!("{n:06}\n")).collect();
+    execd.run_with("seq -w 400000", json!({"yield_time_ms": 60_000}));
     let name = short(&execd.log_files().pop().expect("a log"));
-    let long = format!("{}\n", "\u{20ac}".repeat(700_000));
-    fs::write(execd.log_dir().join("execd-9-00000000.log"), format!("one\n{long}")).expect("a log");
     for whose in [&format!("@{id}"), &name] {
         for count in [1, 300_000, 400_000, 500_000] {
-            let said = said(&execd, &["log", "-n", &count.to_string(), whose]);
-            let expected = lines(400_001_u64.saturating_sub(count).max(1));
-            assert!(said.out == expected, "{whose} {count}: {} bytes", said.out.len());
-            assert_eq!((said.status, said.err.as_str()), (Some(0), ""));
+            let out = printed(&execd, &["log", "-n", &count.to_string(), whose]);
+            let expected = &whole[7 * 400_000_usize.saturating_sub(count)..];
+            assert!(out == expected, "{whose} {count}: {} bytes", out.len());
         }
         // No further back than is asked for.
-        let said = said(&execd, &["log", "-n", "300000", "--from", "-14", whose]);
-        assert_eq!(said.out, "399999\n400000\n");
+        let out = printed(&execd, &["log", "-n", "300000", "--from", "-14", whose]);
+        assert_eq!(out, "399999\n400000\n");
     }
+    // In whole characters.
+    let long = format!("{}\n", "\u{20ac}".repeat(700_000));
     let whole = format!("one\n{long}");
-    let said_whole = said(&execd, &["log", "9-00000000"]);
-    assert!(said_whole.out == whole && said_whole.status == Some(0), "in whole characters");
-    for (count, expected) in [("1", long), ("2", whole)] {
-        let said = said(&execd, &["log", "-n", count, "9-00000000"]);
-        assert!(said.out == expected && said.err.is_empty(), "{count}: {} bytes", said.out.len());
+    fs::write(execd.log_dir().join("execd-9-00000000.log"), &whole).expect("a log");
+    for (flags, expected) in [(&[][..], &whole), (&["-n", "1"], &long), (&["-n", "2"], &whole)] {
+        let out = printed(&execd, &[&["log", "9-00000000"], flags].concat());
+        assert!(out == *expected, "{flags:?}: {} bytes", out.len());
     }
 }
 
@@ -497,18 +463,19 @@ fn a_session_is_known_by_its_name() {
         execd.open_with(&cmd, json!({"name": name}));
     }
     for (name, expected) in [("serve", "one\n"), ("server", "two\n"), ("te", "three\n")] {
-        eventually("its output is there", || said(&execd, &["log", name]).out == expected);
+        eventually("its output is there", || said(&execd, &["log", name]).1 == expected);
     }
-    let several = said(&execd, &["log", "ser"]);
+    let (_, _, several) = said(&execd, &["log", "ser"]);
     let pid = execd.pid();
     for which in [format!("execd-{pid}:@1 (serve: "), format!("execd-{pid}:@2 (server: ")] {
-        assert!(several.err.contains(&which), "{}", several.err);
+        assert!(several.contains(&which), "{several}");
     }
-    assert!(several.err.starts_with("execd: several sessions are called ser: say "));
-    let none = said(&execd, &["log", "nobody"]);
-    let told = "execd: nobody is no session, no name of one and no log: execd ls and execd logs \
-                list them\n";
-    assert_eq!((none.status, none.err.as_str()), (Some(1), told));
+    assert!(several.starts_with("execd: several sessions are called ser: say "));
+    let (status, _, none) = said(&execd, &["log", "nobody"]);
+    assert!(
+        status == 1 && none.starts_with("execd: nobody is no session, no name of one"),
+        "{none}"
+    );
 }
 
 /// rule: logs.md, Reading by people: until nobody reads what is printed
@@ -535,7 +502,7 @@ fn a_reader_that_goes_ends_it_quietly_also_when_nothing_comes() {
 #[test]
 fn logs_are_listed_newest_first() {
     let mut execd = Execd::start();
-    assert_eq!(said(&execd, &["logs", "--log-dir", "/nonexistent"]).status, Some(1));
+    assert_eq!(said(&execd, &["logs", "--log-dir", "/nonexistent"]).0, 1);
     let first = execd.run("echo first; exit 3");
     facts(&meta_of(&first), is_over);
     let second = execd.open("sleep 1000");
@@ -544,55 +511,66 @@ fn logs_are_listed_newest_first() {
     fs::write(&aside, "old\n").expect("a log of another execd");
     let file = fs::File::options().write(true).open(&aside).expect("it is there");
     file.set_modified(UNIX_EPOCH).expect("its time is set");
-    let listed = said(&execd, &["logs"]);
-    let rows: Vec<Vec<&str>> =
-        listed.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    let listed = printed(&execd, &["logs"]);
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let rows: Vec<_> = listed.lines().map(words).collect();
     let [one, two] = [&first, &second].map(|result| short(&log_path(result)));
-    assert_eq!(rows[0], ["ID", "AGE", "KEPT/SIZE", "EXIT", "COMMAND"], "{}", listed.out);
-    assert_eq!((rows[1][0], &rows[1][3..]), (two.as_str(), &["-", "sleep", "1000"][..]));
-    let of_first = ["6B/6B", "exit", "3", "echo", "first;", "exit", "3"];
-    assert_eq!((rows[2][0], &rows[2][2..]), (one.as_str(), &of_first[..]));
-    assert_eq!((rows[3][0], rows[3][2], rows.len()), ("9-00000000", "4B/4B", 4));
-    assert!(listed.err.is_empty() && listed.status == Some(0), "{}", listed.err);
+    assert_eq!(rows[0], ["ID", "AGE", "KEPT/SIZE", "EXIT", "COMMAND"], "{listed}");
+    assert_eq!((&rows[1][0], rows[1][3..].join(" ")), (&two, "- sleep 1000".to_owned()));
+    let of_first = "6B/6B exit 3 echo first; exit 3".to_owned();
+    assert_eq!((&rows[2][0], rows[2][2..].join(" ")), (&one, of_first));
+    assert_eq!((&*rows[3][0], &*rows[3][2], rows.len()), ("9-00000000", "4B/4B", 4));
     // What a log that ended at its bound has never had was told as kept, and TB as so many MB.
     let told = "{\"ended_at_ms\":1,\"exit_code\":0,\"total_bytes\":3000000000000}\n";
     fs::write(aside.with_extension("meta"), told).expect("its facts");
-    let listed = said(&execd, &["logs"]);
-    assert!(listed.out.contains("  4B/2.7TB  "), "{}", listed.out);
+    let listed = printed(&execd, &["logs"]);
+    assert!(listed.contains("  4B/2.7TB  "), "{listed}");
     for n in 0..60 {
         fs::write(execd.log_dir().join(format!("execd-9-000001{n:02}.log")), "").expect("a log");
     }
-    let some = said(&execd, &["logs"]);
-    assert_eq!(some.out.lines().count(), 51);
-    assert_eq!(some.err, "execd logs: the newest 50 of 63: --all shows all\n");
-    assert_eq!(said(&execd, &["logs", "--all"]).out.lines().count(), 64);
+    let (_, out, err) = said(&execd, &["logs"]);
+    assert_eq!(out.lines().count(), 51);
+    assert_eq!(err, "execd logs: the newest 50 of 63: --all shows all\n");
+    assert_eq!(printed(&execd, &["logs", "--all"]).lines().count(), 64);
 }
 
+/// rule: logs.md, Reading by people: By its path a log is named that lies in a directory of
+///   `--log-dir`, and by texts of an execd without a socket or with one at a place of its own
 /// rule: logs.md, Reading by people: By its path a log is named by texts of `execd run --json` and
 ///   of a fresh execd of `execd call`
 #[test]
-fn a_footer_of_an_execd_that_is_gone_names_the_log_by_its_path() {
+fn where_nobody_finds_an_execd_texts_name_logs_by_their_paths() {
+    let bound = ["--log-keep-bytes", "1048576"];
+    let place = tempfile::tempdir().expect("a directory");
+    let [socket, logs] = ["s.sock", "its-logs"].map(|name| place.path().join(name));
+    let [socket, logs] = [&socket, &logs].map(|path| path.to_str().expect("UTF-8"));
+    for flags in [&["--no-socket"][..], &["--socket", socket], &["--log-dir", logs]] {
+        let mut execd = Execd::with(&[flags, &bound].concat(), &[]);
+        let result = execd.run_with("seq 300000", json!({"yield_time_ms": 60_000}));
+        done_as_said(&result["footer"], "kept: ");
+    }
+    // Those that are gone when somebody reads what they said.
     let execd = Execd::start();
     let dir = execd.workdir().join("it's here");
-    let flags = ["--log-keep-bytes", "1048576", "--log-dir", dir.to_str().expect("UTF-8")];
-    let bash = "seq 299999; echo execd log @1 --from 3; echo 300000";
-    for words in [
-        [&["run", "--json"][..], &flags, &["seq", "300000"]].concat(),
-        [&["call"][..], &flags, &["exec_command", r#"{"cmd": "seq 300000"}"#]].concat(),
-        [&["call"][..], &flags, &["bash", &json!({ "command": bash }).to_string()]].concat(),
+    let flags = [&bound[..], &["--log-dir", dir.to_str().expect("UTF-8")]].concat();
+    let bash =
+        json!({"command": "seq 299999; echo execd log @1 --from 3; echo 300000"}).to_string();
+    for (words, whole) in [
+        ([&["run", "--json"], &flags[..], &["seq", "300000"]].concat(), 1_988_895),
+        (
+            [&["call"], &flags[..], &["exec_command", r#"{"cmd": "seq 300000"}"#]].concat(),
+            1_988_895,
+        ),
+        ([&["call"], &flags[..], &["bash", &bash]].concat(), 1_988_917),
     ] {
-        let report: Value = serde_json::from_str(&said(&execd, &words).out).expect("JSON");
-        let footer = report["footer"].as_str().or(report["text"].as_str()).expect("a footer");
+        let report: Value = serde_json::from_str(&said(&execd, &words).1).expect("JSON");
+        let text = if words.contains(&"bash") { &report["text"] } else { &report["footer"] };
         // What the command itself has printed stays as it is.
-        assert!(report["text"].is_null() || footer.contains("\nexecd log @1 --from 3\n"));
-        let (_, says) = footer.split_once("kept: ").expect("what is kept");
-        let says = says.trim_end_matches([']', ')']).replacen("execd", "\"$0\"", 1);
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &says, env!("CARGO_BIN_EXE_execd")]);
-        let read = shell.output().expect("a shell");
+        assert!(
+            report["text"].is_null() || text.to_string().contains("\\nexecd log @1 --from 3\\n")
+        );
+        let (says, out) = done_as_said(text, "kept: ");
         let from = says.rsplit(' ').next().and_then(|from| from.parse::<usize>().ok());
-        let whole = if report["text"].is_null() { 1_988_895 } else { 1_988_917 };
-        assert_eq!(read.stdout.len(), whole - from.expect("a number"), "{says}");
-        assert!(read.stdout.ends_with(b"\n300000\n"), "{says}");
+        assert_eq!(out.len(), whole - from.expect("a number"), "{says}");
     }
 }
