@@ -3,87 +3,50 @@
 
 use crate::common::*;
 use crate::stream_help::*;
-use serde_json::{Value, json};
-
-/// The fields of one that goes on.
-const RUNNING: [&str; 6] = ["status", "sessionId", "pid", "startedAt", "tail", "logPath"];
-
-fn ended_and(more: &str) -> Vec<&str> {
-    ENDED.iter().copied().chain([more]).collect()
-}
+use serde_json::json;
 
 // ---- Completed and failed ---------------------------------------------------------------
 
-/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
-///   failure, timeout
-#[test]
-fn a_completed_command_has_every_field_and_no_other() {
-    let mut execd = Execd::start();
-    let result = run(&mut execd, "echo out; echo $$ >pid");
-    assert_fields(&result, &ENDED);
-    assert_eq!((&result["status"], &result["exitCode"]), (&json!("completed"), &json!(0)));
-    assert_eq!((&result["stdout"], &result["stderr"]), (&json!("out\n"), &json!("")));
-    assert_eq!((&result["aggregated"], &result["sessionId"]), (&json!("out\n"), &json!(1)));
-    assert_utc_stamp(&result["startedAt"]);
-    assert!(number(&result, "durationMs") < 20_000, "{result}");
-    let pid = std::fs::read_to_string(execd.file("pid")).expect("the command wrote it");
-    assert_eq!(pid.trim(), pid_of(&result).to_string(), "the shell's");
-    assert_eq!(logged(&result), b"out\n", "the log is complete when the reply names it");
-}
-
-/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
-///   failure, timeout
-#[test]
-fn what_could_not_start_has_failed_with_a_reason_and_no_process() {
-    let mut execd = Execd::start();
-    let long = format!(": {}", "x".repeat(140 * 1024));
-    let nowhere = json!({"workdir": "/no/such/directory"});
-    for (command, more, reason) in [("true", nowhere, "ENOENT"), (&long, json!({}), "E2BIG")] {
-        let result = run_with(&mut execd, command, more);
-        assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(-1)));
-        assert!(text(&result, "error").contains(reason), "{result}");
-        assert_absent(&result, &["pid", "signal", "logPath", "timedOut"]);
-        // It is remembered like any other that has ended.
-        let id = number(&result, "sessionId");
-        assert_eq!(poll(&mut execd, id), result);
-        let row = &rows(&mut execd)[0];
-        assert_eq!((&row["sessionId"], &row["status"]), (&json!(id), &json!("failed")));
-        assert_eq!((&row["exitCode"], &row["startedAt"]), (&json!(-1), &row["endedAt"]));
-        assert_absent(row, &["pid", "signal", "logPath"]);
-        let page = execd.result("get_process_log", json!({"sessionId": id}));
-        assert_eq!((&page["text"], &page["eof"]), (&json!(""), &json!(true)));
-    }
-    assert!(execd.notified("session_started").is_empty(), "there was no process");
-    assert_eq!(run(&mut execd, "true")["sessionId"], 3, "their ids were used");
-}
-
 /// rule: bash-stream.md, The stream family: stdout and stderr are kept apart, and merged in order
 ///   of arrival
+/// rule: bash-stream.md, The stream family: Live chunks: fields, order within a stream, two streams
+///   interleaved
+/// rule: bash-stream.md, The stream family: Texts are clean, the log is raw
 #[test]
 fn stdout_and_stderr_are_apart_and_merged_in_order_of_arrival() {
     let mut execd = Execd::start();
     let [a, b, c] = ["a", "b", "c"].map(until_file);
-    let command = format!("echo 1; {a}; echo 2 >&2; {b}; echo 3; {c}; echo 4 >&2");
-    let (request, _) = begin(&mut execd, &command, json!({}));
-    for (line, next) in [("1\n", "a"), ("2\n", "b"), ("3\n", "c")] {
-        let chunk = next_chunk(&mut execd, request);
-        assert_eq!(chunk["chunk"], line);
+    let command = format!("echo 1; {a}; echo 2 >&2; {b}; printf '10%%\\r3\\n'; {c}; echo 4 >&2");
+    let (request, session) = begin(&mut execd, &command, json!({}));
+    for (stream, text, next) in
+        [("stdout", "1\n", "a"), ("stderr", "2\n", "b"), ("stdout", "10%\r3\n", "c")]
+    {
+        let wanted =
+            json!({"request_id": request, "sessionId": session, "stream": stream, "chunk": text});
+        assert_eq!(next_chunk(&mut execd, request), wanted);
         go(&execd, next);
     }
     let result = execd.result_of(request);
+    assert_fields(&result, &ENDED);
     assert_eq!((&result["stdout"], &result["stderr"]), (&json!("1\n3\n"), &json!("2\n4\n")));
     assert_eq!(result["aggregated"], "1\n2\n3\n4\n");
-    assert_eq!(logged(&result), b"1\n2\n3\n4\n");
+    assert_eq!(logged(&result), b"1\n2\n10%\r3\n4\n");
+    let reply = execd.reply_position(request);
+    assert!(!execd.any_after(reply, |line| line["method"] == "tool_execution_output"));
 }
 
-/// rule: bash-stream.md, The stream family: Texts are clean, the log is raw
+/// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
+///   failure, timeout
 #[test]
-fn replies_are_clean_text_and_the_log_is_raw() {
+fn what_could_not_start_is_remembered_like_any_other_that_has_ended() {
     let mut execd = Execd::start();
-    let raw = "\\033[31mred\\033[0m\\r\\n10%%\\r20%%\\n";
-    let result = run(&mut execd, &format!("printf '{raw}'; printf 'a\\bb\\n' >&2"));
-    assert_eq!((&result["stdout"], &result["stderr"]), (&json!("red\n20%\n"), &json!("b\n")));
-    assert!(contains(&logged(&result), b"\x1b[31mred\x1b[0m\r\n10%\r20%\n"));
+    let result = run(&mut execd, &format!(": {}", "x".repeat(140 * 1024)));
+    assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(-1)));
+    assert!(text(&result, "error").contains("E2BIG"), "{result}");
+    assert_eq!(poll(&mut execd, 1), result);
+    assert_absent(&row(&mut execd, 1).expect("a row"), &["pid", "signal", "logPath"]);
+    let page = page(&mut execd, 1, json!({}));
+    assert_eq!((&page["text"], &page["eof"]), (&json!(""), &json!(true)));
 }
 
 // ---- Yielding ---------------------------------------------------------------------------
@@ -99,17 +62,9 @@ fn one_that_goes_on_answers_running_after_its_window() {
     let request = execd.start_request("bash_stream", params);
     let result = execd.result_of(request);
     assert!(started.elapsed().as_millis() >= 1_000, "{:?}", started.elapsed());
-    assert_fields(&result, &RUNNING);
+    assert_fields(&result, &["status", "sessionId", "pid", "startedAt", "tail", "logPath"]);
     assert_eq!((&result["status"], &result["tail"]), (&json!("running"), &json!("hi\n")));
-    let notes = execd.notified("tool_execution_progress");
-    let note = json!({
-        "request_id": request,
-        "sessionId": result["sessionId"],
-        "pid": result["pid"],
-        "startedAt": result["startedAt"],
-        "lastOutputTail": "hi\n",
-    });
-    assert_eq!(notes, [note], "one, with these fields");
+    assert_eq!(execd.notified("tool_execution_progress").len(), 1);
     let place = execd.reply_position(request);
     assert!(!execd.any_after(place, |line| line["method"] == "tool_execution_progress"));
 }
@@ -120,42 +75,9 @@ fn one_that_goes_on_answers_running_after_its_window() {
 fn the_tail_is_the_last_two_kib_of_raw_text_without_a_broken_character() {
     let mut execd = Execd::start();
     // 4,001 bytes: the last 2,048 begin in the middle of a character.
-    let opened = open_until(&mut execd, "printf 'ä%.0s' {1..2000}; printf x; read x", "x");
+    let opened = open_until(&mut execd, "printf 'ä%.0s' {1..2000}; printf '\\r'; read x", "\r");
     let polled = poll(&mut execd, id_of(&opened));
-    assert_eq!(polled["tail"], format!("{}x", "ä".repeat(1_023)));
-    let opened = open_until(&mut execd, "printf '\\033[1mbold\\r\\n'; read x", "bold\r\n");
-    let polled = poll(&mut execd, id_of(&opened));
-    assert_eq!(polled["tail"], "\u{1b}[1mbold\r\n");
-    assert_eq!(polled["stdout"], "bold\n");
-}
-
-/// rule: protocol.md, Several clients, cancel in the families: bash_stream and poll_process answer
-///   a cancel as their document says
-/// rule: bash-stream.md, The stream family: cancel: bash_stream and poll_process answer running
-#[test]
-fn a_cancelled_call_answers_running_and_the_command_lives_on() {
-    let mut execd = Execd::start();
-    let (request, session) = begin(&mut execd, "echo hi; read x; exit 3", json!({}));
-    next_chunk(&mut execd, request);
-    assert!(execd.cancel(request));
-    let result = execd.result_of(request);
-    assert_fields(&result, &RUNNING);
-    assert_eq!((&result["status"], &result["tail"]), (&json!("running"), &json!("hi\n")));
-    assert!(is_alive(pid_of(&result)));
-    assert_eq!(poll(&mut execd, session)["status"], "running");
-    execd.write(json!({"session_id": session, "chars": "\\n"}));
-    assert_eq!(until_over(&mut execd, session)["exitCode"], 3);
-}
-
-#[test]
-fn a_call_cancelled_at_once_has_a_session_to_come_back_to() {
-    let mut execd = Execd::start();
-    let request = execd.start_request("bash_stream", json!({"command": "echo hi; read x"}));
-    execd.cancel(request);
-    let result = execd.result_of(request);
-    assert_eq!(result["status"], "running", "{result}");
-    let polled = poll_with(&mut execd, id_of(&result), json!({"maxDrainMs": 60_000}));
-    assert_eq!(polled["stdout"], "hi\n");
+    assert_eq!(polled["tail"], format!("{}\r", "ä".repeat(1_023)));
 }
 
 // ---- timeoutMs --------------------------------------------------------------------------
@@ -163,29 +85,17 @@ fn a_call_cancelled_at_once_has_a_session_to_come_back_to() {
 /// rule: bash-stream.md, The stream family: Completed: every field; failed by status, signal, spawn
 ///   failure, timeout
 #[test]
-fn a_timeout_ends_all_of_it_and_is_told() {
+fn a_timeout_ends_all_of_it_and_is_told_also_when_nobody_waits() {
     let mut execd = Execd::start();
     let command = "set -m; trap '' TERM; sleep 300 & echo hi; sleep 300";
     let result = run_with(&mut execd, command, json!({"timeoutMs": 700}));
-    assert_fields(&result, &ended_and_timed_out());
+    assert_fields(&result, &killed_and(&["timedOut"]));
     assert_eq!((&result["status"], &result["timedOut"]), (&json!("failed"), &json!(true)));
     assert_eq!((&result["signal"], &result["stdout"]), (&json!("SIGKILL"), &json!("hi\n")));
     assert!((700..20_000).contains(&number(&result, "durationMs")), "{result}");
-    execd.until_no_session_process();
-}
-
-fn ended_and_timed_out() -> Vec<&'static str> {
-    let fields = ENDED.into_iter().filter(|field| *field != "exitCode");
-    fields.chain(["signal", "killedBy", "timedOut"]).collect()
-}
-
-#[test]
-fn a_timeout_comes_also_when_nobody_waits() {
-    let mut execd = Execd::start();
     let opened = open_with(&mut execd, "sleep 300", json!({"timeoutMs": 500}));
     execd.until_no_session_process();
-    let polled = until_over(&mut execd, id_of(&opened));
-    assert_eq!((&polled["status"], &polled["timedOut"]), (&json!("failed"), &json!(true)));
+    assert_eq!(until_over(&mut execd, id_of(&opened))["timedOut"], true);
 }
 
 /// It was called timed out when the time fell into the 50 ms after its shell's end.
@@ -207,22 +117,6 @@ fn one_whose_background_goes_on_past_its_timeout_has_not_timed_out() {
 
 // ---- Background children ----------------------------------------------------------------
 
-/// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
-///   answered 50 ms later with backgroundPids
-#[test]
-fn children_that_hold_the_output_do_not_hold_the_answer() {
-    let mut execd = Execd::start();
-    let started = now();
-    let result = run(&mut execd, "sleep 300 & echo $!; exit 2");
-    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
-    assert_fields(&result, &ended_and("backgroundPids"));
-    assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(2)));
-    let child: u64 = text(&result, "stdout").trim().parse().expect("a pid");
-    assert_eq!(result["backgroundPids"], json!([child]));
-    let row = row(&mut execd, 1).expect("it is listed");
-    assert_eq!((&row["status"], &row["exitCode"]), (&json!("failed"), &json!(2)));
-}
-
 /// rule: bash-stream.md, The stream family: Never hangs on a grandchild that holds the pipe
 #[test]
 fn a_grandchild_with_a_session_of_its_own_holds_no_answer() {
@@ -243,12 +137,9 @@ fn a_terminal_is_one_stream() {
     let command = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && stty size; echo err >&2";
     let (request, session) = begin(&mut execd, command, json!({"stdinMode": "pty"}));
     let result = execd.result_of(request);
-    assert_fields(&result, &ENDED);
     assert_eq!((&result["stdout"], &result["stderr"]), (&json!("30 120\nerr\n"), &json!("")));
-    assert_eq!(result["aggregated"], "30 120\nerr\n");
     assert_eq!(logged(&result), b"30 120\r\nerr\r\n", "the log is raw");
     let chunks = chunks_of(&mut execd, request);
-    assert!(chunks.iter().all(|chunk| chunk["stream"] == "stdout"), "{chunks:?}");
     assert_eq!(joined(&chunks, "stdout"), "30 120\r\nerr\r\n");
     assert_eq!(row(&mut execd, session).expect("a row")["stdinMode"], "pty");
 }
@@ -261,22 +152,15 @@ fn without_stdin_what_reads_it_is_at_its_end() {
     let mut execd = Execd::start();
     let more = json!({"stdinMode": "null"});
     let result = run_with(&mut execd, "cat; readlink /proc/self/fd/0; echo err >&2", more.clone());
-    assert_eq!(result["stdout"], "/dev/null\n");
-    assert_eq!(result["stderr"], "err\n", "the streams are apart as with a pipe");
-    let ended = row(&mut execd, 1).expect("a row");
-    let null = (&json!("null"), &json!(false));
-    assert_eq!((&ended["stdinMode"], &ended["stdinOpen"]), null);
-    open_with(&mut execd, "sleep 300", more.clone());
-    let running = row(&mut execd, 2).expect("a row");
-    assert_eq!((&running["stdinMode"], &running["stdinOpen"]), null);
-    for params in [json!({"data": "x"}), json!({"eof": true})] {
-        let params = merged(params, json!({"sessionId": 2}));
-        let message = execd.failed("write_stdin", params, "stdin_closed");
-        assert_eq!(message, "stdin of session 2 is /dev/null: it takes no input");
+    assert_eq!((&result["stdout"], &result["stderr"]), (&json!("/dev/null\n"), &json!("err\n")));
+    open_with(&mut execd, "sleep 300", more);
+    for session in [1, 2] {
+        let row = row(&mut execd, session).expect("a row");
+        assert_eq!((&row["stdinMode"], &row["stdinOpen"]), (&json!("null"), &json!(false)));
     }
-    let nowhere = merged(more, json!({"command": "true", "workdir": "/no/such"}));
-    assert_eq!(execd.result("bash_stream", nowhere)["status"], "failed");
-    assert_eq!(row(&mut execd, 3).expect("a row")["stdinMode"], "null");
+    let params = json!({"sessionId": 2, "data": "x"});
+    let message = execd.failed("write_stdin", params, "stdin_closed");
+    assert_eq!(message, "stdin of session 2 is /dev/null: it takes no input");
 }
 
 // ---- How many ---------------------------------------------------------------------------
@@ -312,8 +196,7 @@ fn a_job_takes_no_session_s_place_nor_the_other_way_round() {
     for job in jobs {
         assert_eq!(poll(&mut execd, job)["status"], "running", "{job}");
     }
-    let ids: Vec<Value> = [second, third].iter().map(|one| one["session_id"].clone()).collect();
-    for id in ids {
-        assert_eq!(execd.poll_now(id.as_u64().expect("an id"))["session_id"], id);
+    for id in [second, third].map(|one| session_of(&one)) {
+        assert_eq!(execd.poll_now(id)["session_id"], id);
     }
 }

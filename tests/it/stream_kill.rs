@@ -5,20 +5,6 @@ use crate::common::*;
 use crate::stream_help::*;
 use serde_json::{Value, json};
 
-/// The fields of a process that a signal ended.
-const KILLED: [&str; 11] = [
-    "status",
-    "sessionId",
-    "pid",
-    "startedAt",
-    "signal",
-    "killedBy",
-    "stdout",
-    "stderr",
-    "aggregated",
-    "durationMs",
-    "logPath",
-];
 /// A command that no signal but SIGKILL ends.
 const DEAF: &str = "trap '' HUP INT QUIT USR1 USR2 TERM; echo ready; while :; do sleep 0.02; done";
 
@@ -39,7 +25,7 @@ fn the_default_is_sigkill_and_the_answer_is_the_final_status() {
     let mut execd = Execd::start();
     open_until(&mut execd, &format!("echo err >&2; {DEAF}"), "ready");
     let result = kill(&mut execd, 1);
-    assert_fields(&result, &KILLED);
+    assert_fields(&result, &killed_and(&[]));
     assert!(is_killed(&result), "{result}");
     assert_eq!((&result["stdout"], &result["stderr"]), (&json!("ready\n"), &json!("err\n")));
     assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
@@ -58,6 +44,9 @@ fn job_control_groups_and_their_children_are_reached() {
         "sleep 300 & (sleep 300; true) & bash -c 'sleep 300; true' & echo ready; wait",
         "sleep 300 >/dev/null 2>&1 </dev/null & echo ready; sleep 300",
         "trap '' TERM; (trap '' TERM; while :; do sleep 0.02; done) & echo ready; wait",
+        "sleep 300 & echo ready; kill -STOP $$",
+        // Some are made while all are ended.
+        "echo ready; while :; do (sleep 0.01; sleep 300) & sleep 0.005; done",
     ] {
         let mut execd = Execd::start();
         open_until(&mut execd, command, "ready");
@@ -66,16 +55,6 @@ fn job_control_groups_and_their_children_are_reached() {
         assert!(is_killed(&kill(&mut execd, 1)), "{command}");
         assert!(execd.session_processes().is_empty(), "{command}");
     }
-}
-
-#[test]
-fn a_stopped_process_is_ended() {
-    let mut execd = Execd::start();
-    let opened = open(&mut execd, "sleep 300");
-    let pid = pid_of(&opened);
-    send_signal(pid, libc::SIGSTOP);
-    eventually("it is stopped", || process_state(pid) == Some('T'));
-    assert!(is_killed(&kill(&mut execd, 1)));
 }
 
 /// rule: bash-stream.md, The stream family: Never hangs on a grandchild that holds the pipe
@@ -99,16 +78,6 @@ fn a_grandchild_that_holds_the_pipe_in_a_session_of_its_own_makes_nobody_wait() 
         assert_eq!(row["status"], "failed", "{mode}");
     }
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
-}
-
-#[test]
-fn a_grandchild_that_is_made_while_all_are_ended_is_ended_too() {
-    let mut execd = Execd::start();
-    let command = "echo ready; while :; do (sleep 0.01; sleep 300) & sleep 0.005; done";
-    open_until(&mut execd, command, "ready");
-    eventually("it makes them", || execd.session_processes().len() > 10);
-    assert!(is_killed(&kill(&mut execd, 1)));
-    assert!(execd.session_processes().is_empty());
 }
 
 /// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
@@ -142,16 +111,6 @@ fn a_signal_to_the_background_of_a_finished_job_lets_it_clean_up() {
     assert_eq!((&killed["status"], &killed["stdout"]), (&json!("completed"), &json!("hi\n")));
     assert!(marker.exists(), "its trap has run");
     assert!(execd.session_processes().is_empty(), "answered when all are gone");
-}
-
-#[test]
-fn a_session_of_exec_command_is_reached() {
-    let mut execd = Execd::start();
-    let session = execd.open_until("echo hi; sleep 300", "hi");
-    let result = kill(&mut execd, session);
-    assert!(is_killed(&result), "{result}");
-    assert_eq!((&result["stdout"], &result["sessionId"]), (&json!("hi\n"), &json!(session)));
-    execd.until_no_session_process();
 }
 
 // ---- Other signals ----------------------------------------------------------------------
@@ -207,10 +166,13 @@ fn the_call_that_started_it_and_all_polls_get_the_end() {
 }
 
 #[test]
-fn two_kills_at_once_are_both_answered() {
+fn kills_at_once_are_all_answered_and_a_cancelled_one_goes_on_killing() {
     let mut execd = Execd::start();
     open_until(&mut execd, DEAF, "ready");
-    let gentle = execd.start_request("kill_process", json!({"sessionId": 1, "signal": "TERM"}));
+    let gentle = json!({"sessionId": 1, "signal": "TERM"});
+    let [cancelled, gentle] = [(); 2].map(|()| execd.start_request("kill_process", &gentle));
+    assert!(execd.cancel(cancelled));
+    assert_eq!(execd.result_of(cancelled)["status"], "running");
     let kills = [(); 2].map(|()| execd.start_request("kill_process", json!({"sessionId": 1})));
     for request in kills.into_iter().chain([gentle]) {
         let result = execd.result_of(request);
@@ -219,17 +181,7 @@ fn two_kills_at_once_are_both_answered() {
 }
 
 #[test]
-fn a_cancelled_kill_answers_and_goes_on_killing() {
-    let mut execd = Execd::start();
-    open_until(&mut execd, DEAF, "ready");
-    let request = execd.start_request("kill_process", json!({"sessionId": 1, "signal": "TERM"}));
-    assert!(execd.cancel(request));
-    assert_eq!(execd.result_of(request)["status"], "running");
-    assert!(is_killed(&kill(&mut execd, 1)));
-}
-
-#[test]
-fn kill_session_and_kill_process_end_the_same() {
+fn kill_session_ends_jobs_and_kill_process_sessions_of_exec_command() {
     let mut execd = Execd::start();
     open(&mut execd, "echo hi; sleep 300");
     let told = execd.kill(1);
@@ -237,4 +189,7 @@ fn kill_session_and_kill_process_end_the_same() {
     let polled = poll(&mut execd, 1);
     assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGTERM")));
     assert_eq!(kill(&mut execd, 1), polled);
+    let session = execd.open_until("echo hi; sleep 300", "hi");
+    let result = kill(&mut execd, session);
+    assert!(is_killed(&result) && result["stdout"] == "hi\n", "{result}");
 }

@@ -6,74 +6,49 @@ use crate::common::*;
 use crate::stream_help::*;
 use serde_json::{Value, json};
 
-/// The fields of a process that goes on.
-const RUNNING: [&str; 9] = [
-    "status",
-    "sessionId",
-    "pid",
-    "startedAt",
-    "stdout",
-    "stderr",
-    "tail",
-    "durationMs",
-    "logPath",
-];
-
-/// Starts a poll that waits for a minute.
-fn waiting(execd: &mut Execd, session: u64) -> u64 {
-    execd.start_request("poll_process", json!({"sessionId": session, "maxDrainMs": 60_000}))
-}
-
 // ---- What it drains ---------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: The running form has what came since the last call
 #[test]
 fn each_poll_has_what_came_since_the_last_one() {
     let mut execd = Execd::start();
-    let command = "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3";
-    let opened = open(&mut execd, command);
+    let opened = open(&mut execd, "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3");
     for word in ["one", "two", "three"] {
         execd.write(json!({"session_id": 1, "chars": format!("{word}\\n")}));
         until_printed(&opened, &format!("{word}!\n"));
-        let polled = poll(&mut execd, 1);
-        assert_eq!(polled["stdout"], format!("{word}\n"));
-        assert_eq!(polled["stderr"], format!("{word}!\n"));
-        let again = poll(&mut execd, 1);
+        let [polled, again] = [(); 2].map(|()| poll(&mut execd, 1));
+        assert_eq!(
+            (text(&polled, "stdout"), text(&polled, "stderr")),
+            (&*format!("{word}\n"), &*format!("{word}!\n"))
+        );
         assert_eq!((&again["stdout"], &again["stderr"]), (&json!(""), &json!("")));
         assert!(text(&again, "tail").contains(word), "the tail is no drained text: {again}");
     }
     execd.write(json!({"session_id": 1, "eof": true}));
     let over = until_over(&mut execd, 1);
-    assert_fields(&over, &ENDED);
     assert_eq!((&over["status"], &over["exitCode"]), (&json!("failed"), &json!(3)));
     assert_eq!(over["stdout"], "one\ntwo\nthree\n", "the whole life");
     assert_eq!(over["stderr"], "one!\ntwo!\nthree!\n");
-}
-
-/// What the first poll gives of 1,400,000 characters that nobody polled, which is more than is
-/// held of what no call has told: the last characters, and how many came before them.
-fn flooded(max_chars: usize) {
-    let mut execd = Execd::start();
-    let more = json!({"maxOutputChars": max_chars, "stream": false});
-    let opened = open_with(&mut execd, "seq -w 1 200000; read x", more);
-    until_printed(&opened, "200000\n");
-    let polled = poll(&mut execd, 1);
-    assert_eq!(polled["truncated"], true);
-    let all: String = (1..=200_000).map(|i| format!("{i:06}\n")).collect();
-    let (omitted, last) = all.split_at(all.len() - max_chars);
-    let log = text(&polled, "logPath");
-    let first = format!("[... {} characters omitted; full output: {log}]", omitted.len());
-    let (told, kept) = text(&polled, "stdout").split_once('\n').expect("two lines");
-    assert_eq!(told, first);
-    assert_same("the last characters", kept.as_bytes(), last.as_bytes());
-    assert_eq!(poll(&mut execd, 1)["stdout"], "", "it is drained");
 }
 
 /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line that
 ///   counts what is missing
 #[test]
 fn a_flood_that_nobody_polled_keeps_its_last_characters() {
-    flooded(30_000);
+    // More than is held of what no call has told.
+    let mut execd = Execd::start();
+    let opened = open_with(&mut execd, "seq -w 1 200000; read x", json!({"stream": false}));
+    until_printed(&opened, "200000\n");
+    let polled = poll(&mut execd, 1);
+    assert_eq!(polled["truncated"], true);
+    let all: String = (1..=200_000).map(|i| format!("{i:06}\n")).collect();
+    let (omitted, last) = all.split_at(all.len() - 30_000);
+    let log = text(&polled, "logPath");
+    let first = format!("[... {} characters omitted; full output: {log}]", omitted.len());
+    let (told, kept) = text(&polled, "stdout").split_once('\n').expect("two lines");
+    assert_eq!(told, first);
+    assert_same("the last characters", kept.as_bytes(), last.as_bytes());
+    assert_eq!(poll(&mut execd, 1)["stdout"], "", "it is drained");
 }
 
 // ---- How long it waits ------------------------------------------------------------------
@@ -84,65 +59,33 @@ fn a_flood_that_nobody_polled_keeps_its_last_characters() {
 fn a_poll_does_not_wait_unless_it_is_told_to() {
     let mut execd = Execd::start();
     open(&mut execd, "sleep 60");
-    let nothing = [
-        json!({}),
-        json!({"maxDrainMs": 0}),
-        json!({"maxDrainMs": -5}),
-        json!({"waitMs": 0}),
-        json!({"waitMs": -5, "maxDrainMs": 0}),
-    ];
-    for more in nothing {
-        let request = execd.start_request("poll_process", merged(json!({"sessionId": 1}), more));
-        let next = execd.start_request("list_processes", json!({}));
-        execd.result_of(next);
-        assert_eq!(execd.result_of(request)["status"], "running");
-        assert!(execd.reply_position(request) < execd.reply_position(next), "answered at once");
+    for more in [json!({}), json!({"maxDrainMs": 0}), json!({"waitMs": -5, "maxDrainMs": -5})] {
+        let polled = execd.ask("poll_process", merged(json!({"sessionId": 1}), more));
+        assert_eq!(polled["result"]["status"], "running");
+        assert!(number(&polled["result"], "durationMs") < 20_000, "answered at once");
     }
 }
 
 /// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
 ///   maxDrainMs for output or exit, 120,000 at most
-#[test]
-fn a_waiting_poll_answers_as_soon_as_output_comes() {
-    let mut execd = Execd::start();
-    open(&mut execd, "read x; echo \"got $x\" >&2; sleep 60");
-    let request = waiting(&mut execd, 1);
-    execd.no_reply_yet(request);
-    let started = now();
-    execd.write(json!({"session_id": 1, "chars": "it\\n"}));
-    let polled = execd.result_of(request);
-    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
-    assert_fields(&polled, &RUNNING);
-    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!(""), &json!("got it\n")));
-}
-
-/// How long a poll waits that is asked for more than a day.
-fn waits_at_most(field: &str, most_ms: u64) {
-    let Some(clock) = Clock::new() else { return };
-    let mut execd = clock.start(&[], &[]);
-    open(&mut execd, "sleep 600");
-    let params = json!({"sessionId": 1, field: 100_000_000});
-    let request = execd.start_request("poll_process", params);
-    execd.no_reply_yet(request);
-    clock.set_ahead_ms(most_ms - 30_000);
-    execd.no_reply_yet(request);
-    clock.set_ahead_ms(most_ms + 1);
-    execd.ping();
-    assert_eq!(execd.result_of(request)["status"], "running");
-}
-
-/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
-///   maxDrainMs for output or exit, 120,000 at most
-#[test]
-fn a_poll_waits_two_minutes_at_most() {
-    waits_at_most("maxDrainMs", 120_000);
-}
-
 /// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
 ///   most; of both what is over first; 0 says nothing
 #[test]
-fn a_poll_for_the_end_waits_thirty_minutes_at_most() {
-    waits_at_most("waitMs", 1_800_000);
+fn a_poll_waits_two_minutes_for_output_and_thirty_for_the_end_at_most() {
+    for (field, most_ms) in [("maxDrainMs", 120_000), ("waitMs", 1_800_000)] {
+        let Some(clock) = Clock::new() else { return };
+        let mut execd = clock.start(&[], &[]);
+        open(&mut execd, "sleep 600");
+        // More than a day.
+        let params = json!({"sessionId": 1, field: 100_000_000});
+        let request = execd.start_request("poll_process", params);
+        execd.no_reply_yet(request);
+        clock.set_ahead_ms(most_ms - 30_000);
+        execd.no_reply_yet(request);
+        clock.set_ahead_ms(most_ms + 1);
+        execd.ping();
+        assert_eq!(execd.result_of(request)["status"], "running");
+    }
 }
 
 /// A poll ended at the first output, so that a chatty build of five seconds took 42 of them.
@@ -161,22 +104,8 @@ fn a_poll_for_the_end_is_one_answer_whatever_output_comes() {
     }
     execd.write(json!({"session_id": 1, "eof": true}));
     let polled = execd.result_of(request);
-    assert_fields(&polled, &ENDED);
     assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(3)));
     assert_eq!(polled["stdout"], "one\ntwo\nthree\n");
-}
-
-/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
-///   most; of both what is over first; 0 says nothing
-#[test]
-fn a_poll_for_the_end_of_what_goes_on_has_what_came_meanwhile() {
-    let mut execd = Execd::start();
-    open_until(&mut execd, "echo hi; sleep 60", "hi");
-    let started = now();
-    let polled = poll_with(&mut execd, 1, json!({"waitMs": 400}));
-    assert!(started.elapsed().as_millis() >= 400, "{:?}", started.elapsed());
-    assert_fields(&polled, &RUNNING);
-    assert_eq!(polled["stdout"], "hi\n");
 }
 
 /// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
@@ -213,33 +142,19 @@ fn of_two_waits_the_one_that_is_over_first_counts() {
 #[test]
 fn a_cancelled_poll_answers_running() {
     let mut execd = Execd::start();
-    open(&mut execd, "read x; echo late; read x");
-    let request = waiting(&mut execd, 1);
+    open(&mut execd, "read x; echo late >&2; read x");
+    let waiting = json!({"sessionId": 1, "maxDrainMs": 60_000});
+    let request = execd.start_request("poll_process", &waiting);
     execd.no_reply_yet(request);
     assert!(execd.cancel(request));
     let polled = execd.result_of(request);
-    assert_fields(&polled, &RUNNING);
-    assert_eq!((&polled["status"], &polled["stdout"]), (&json!("running"), &json!("")));
+    assert_eq!((&polled["status"], &polled["stderr"]), (&json!("running"), &json!("")));
+    // Nothing is lost: the next one is answered as soon as output comes.
+    let request = execd.start_request("poll_process", waiting);
+    let started = now();
     execd.write(json!({"session_id": 1, "chars": "\\n"}));
-    let polled = poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
-    assert_eq!(polled["stdout"], "late\n", "nothing is lost");
-}
-
-#[test]
-fn an_end_answers_all_polls_and_the_call_that_started_it_alike() {
-    let mut execd = Execd::start();
-    let (request, session) = begin(&mut execd, "read x; echo bye; exit 2", json!({}));
-    let polls = [waiting(&mut execd, session), waiting(&mut execd, session)];
-    execd.no_reply_yet(polls[1]);
-    // The end and the output come together: a poll may be answered by the output.
-    execd.write(json!({"session_id": session, "chars": "\\n"}));
-    let last = execd.result_of(request);
-    assert_eq!((&last["exitCode"], &last["stdout"]), (&json!(2), &json!("bye\n")));
-    for poll in polls {
-        let polled = execd.result_of(poll);
-        assert!(polled["status"] == "running" || polled == last, "{polled}");
-    }
-    assert_eq!(poll(&mut execd, session), last);
+    assert_eq!(execd.result_of(request)["stderr"], "late\n");
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
 }
 
 // ---- killIf -----------------------------------------------------------------------------
@@ -277,34 +192,24 @@ fn kill_if_timeout_spares_what_ends_while_the_poll_waits() {
     let request = execd.start_request("poll_process", params);
     execd.write(json!({"session_id": 1, "chars": "\\n"}));
     let polled = execd.result_of(request);
-    assert_fields(&polled, &ENDED);
     assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(5)));
 }
 
 /// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn kill_if_timeout_ends_what_has_not_ended_when_the_polls_wait_is_over() {
-    for wait in ["waitMs", "maxDrainMs"] {
+    for (wait, least_ms) in [("waitMs", 400_u64), ("maxDrainMs", 400), ("waitMs", 0)] {
         let mut execd = Execd::start();
         let command = "while :; do echo x; sleep 0.02; done";
         open_with(&mut execd, command, json!({"timeoutMs": 1_000_000}));
         let started = now();
-        let polled = poll_with(&mut execd, 1, json!({"killIf": "timeout", wait: 400}));
-        assert!(started.elapsed().as_millis() >= 400, "{:?}: output is no end", started.elapsed());
+        let polled = poll_with(&mut execd, 1, json!({"killIf": "timeout", wait: least_ms}));
+        let waited = started.elapsed();
+        assert!(waited.as_millis() >= u128::from(least_ms), "{waited:?}: output is no end");
         assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
         assert_absent(&polled, &["exitCode", "timedOut"]);
         assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
     }
-}
-
-/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
-#[test]
-fn kill_if_timeout_without_a_wait_ends_what_runs() {
-    let mut execd = Execd::start();
-    open_with(&mut execd, "sleep 300", json!({"timeoutMs": 1_000_000}));
-    let polled = poll_with(&mut execd, 1, json!({"killIf": "timeout"}));
-    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
-    assert_absent(&polled, &["timedOut"]);
 }
 
 /// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
@@ -325,21 +230,6 @@ fn kill_if_timeout_spares_what_an_ended_command_left_behind() {
 // ---- What has ended ---------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: A finished process polled again: the same answer
-#[test]
-fn a_finished_job_polled_ten_times_gives_the_same() {
-    let mut execd = Execd::start();
-    let commands = ["echo out; echo err >&2; exit 3", "seq 1 20000", "kill -9 $$", "printf 'ä€😀'"];
-    for command in commands {
-        let result = run(&mut execd, command);
-        let session = id_of(&result);
-        for more in [json!({}), json!({"maxDrainMs": 60_000}), json!({"killIf": "always"})] {
-            for _ in 0..10 {
-                assert_eq!(poll_with(&mut execd, session, more.clone()), result);
-            }
-        }
-    }
-}
-
 /// rule: bash-stream.md, The stream family: What comes later still is told by later polls and
 ///   pages, with `late: true`
 #[test]

@@ -130,6 +130,12 @@ pub const ENDED: [&str; 10] = [
     "logPath",
 ];
 
+/// The fields of one that a signal ended, and more.
+pub fn killed_and(more: &[&'static str]) -> Vec<&'static str> {
+    let fields = ENDED.into_iter().filter(|field| *field != "exitCode");
+    fields.chain(["signal", "killedBy"]).chain(more.iter().copied()).collect()
+}
+
 /// The id of a job.
 pub fn id_of(result: &Value) -> u64 {
     result["sessionId"].as_u64().unwrap_or_else(|| panic!("no sessionId in {result}"))
