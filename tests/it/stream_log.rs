@@ -3,15 +3,11 @@
 //! memory.
 
 use crate::common::data::{Random, Stopped, assert_same};
-use crate::common::outside;
 use crate::common::*;
 use crate::stream_help::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-
-/// Fields of a page.
-const PAGE: [&str; 6] = ["sessionId", "text", "offset", "nextOffset", "totalBytes", "eof"];
 
 /// A page's offset, nextOffset, totalBytes and eof.
 fn place(page: &Value) -> (u64, u64, u64, bool) {
@@ -50,32 +46,16 @@ fn text_of(pages: &[Value]) -> String {
 // ---- One page ---------------------------------------------------------------------------
 
 #[test]
-fn a_page_has_these_fields() {
-    let mut execd = Execd::start();
-    run(&mut execd, "printf '\\033[1mbold\\r\\n10%%\\r20%%\\n'");
-    let got = page(&mut execd, 1, json!({}));
-    assert_fields(&got, &PAGE);
-    let raw = "\u{1b}[1mbold\r\n10%\r20%\n";
-    assert_eq!((&got["sessionId"], &got["text"]), (&json!(1), &json!(raw)));
-    assert_eq!(place(&got), (0, 18, 18, true));
-}
-
-#[test]
 fn a_page_has_thirty_thousand_bytes_unless_it_is_told_otherwise() {
     let mut execd = Execd::start();
     run(&mut execd, "head -c 400000 /dev/zero | tr '\\0' x");
-    for (limit, bytes) in [
-        (None, 30_000),
-        (Some(10), 10),
-        (Some(100_000), 100_000),
-        (Some(150_000), 150_000),
-        (Some(150_001), 150_000),
-        (Some(1_000_000_000), 150_000),
-    ] {
-        let more = limit.map_or(json!({}), |limit| json!({"limit": limit}));
+    let limits =
+        [10, 150_000, 150_001, 1_000_000_000].map(|limit| (json!({"limit": limit}), limit));
+    for (more, limit) in [(json!({}), 30_000)].into_iter().chain(limits) {
         let got = page(&mut execd, 1, more);
-        assert_eq!(text(&got, "text").len(), bytes, "{limit:?}");
-        assert_eq!(place(&got), (0, bytes as u64, 400_000, false), "{limit:?}");
+        let bytes = limit.min(150_000);
+        assert_eq!(text(&got, "text").len() as u64, bytes, "{limit}");
+        assert_eq!(place(&got), (0, bytes, 400_000, false), "{limit}");
     }
 }
 
@@ -84,33 +64,22 @@ fn a_page_has_thirty_thousand_bytes_unless_it_is_told_otherwise() {
 /// rule: bash-stream.md, The stream family: get_process_log: pages of any log, from the end, past
 ///   the end, of a running job, in base64
 #[test]
-fn any_bytes_come_back_exactly_in_base64() {
-    let mut execd = Execd::start();
-    let bytes = Random(11).bytes(500_000);
-    std::fs::write(execd.file("bytes"), &bytes).expect("a file");
-    run(&mut execd, "cat bytes");
-    for limit in [9_999, 150_000] {
-        let more = json!({"encoding": "base64", "limit": limit});
-        let pages = all_pages(&mut execd, 1, &more);
-        let got: Vec<u8> = pages.iter().flat_map(exact).collect();
-        assert_same(&format!("limit {limit}"), &got, &bytes);
-    }
-}
-
-#[test]
-fn the_pages_of_any_bytes_are_the_text_that_they_are_as_a_whole() {
+fn the_pages_of_any_bytes_are_the_text_that_they_are_as_a_whole_and_exact_in_base64() {
     let mut execd = Execd::start();
     // A byte that continues no character stands where a page begins.
     run(&mut execd, "printf 'abcd\\x80\\x80efgh'");
     let pages = all_pages(&mut execd, 1, &json!({"limit": 4}));
     assert_eq!(text_of(&pages), "abcd\u{fffd}\u{fffd}efgh");
-    let bytes = Random(12).bytes(100_000);
+    let bytes = Random(12).bytes(200_000);
     std::fs::write(execd.file("bytes"), &bytes).expect("a file");
     run(&mut execd, "cat bytes");
-    for limit in [1_000, 30_000] {
+    let wanted = String::from_utf8_lossy(&bytes);
+    for limit in [999, 30_000] {
         let pages = all_pages(&mut execd, 2, &json!({"limit": limit}));
-        let wanted = String::from_utf8_lossy(&bytes);
         assert_same(&format!("limit {limit}"), text_of(&pages).as_bytes(), wanted.as_bytes());
+        let pages = all_pages(&mut execd, 2, &json!({"limit": limit, "encoding": "base64"}));
+        let got: Vec<u8> = pages.iter().flat_map(exact).collect();
+        assert_same(&format!("limit {limit}"), &got, &bytes);
     }
 }
 
@@ -121,33 +90,23 @@ fn the_pages_of_any_bytes_are_the_text_that_they_are_as_a_whole() {
 #[test]
 fn a_running_process_is_never_at_its_end() {
     let mut execd = Execd::start();
-    let opened = open_until(&mut execd, "echo one; read x; echo two", "one");
-    let got = page(&mut execd, 1, json!({}));
-    assert_eq!((text(&got, "text"), place(&got)), ("one\n", (0, 4, 4, false)));
+    let command = "echo one; read x; printf 'a\\xe2\\x82'; read x; printf '\\xac'";
+    let opened = open_until(&mut execd, command, "one");
+    let holds = |execd: &mut Execd, from: u64, told: &str, wanted: (u64, u64, u64, bool)| {
+        let got = page(execd, 1, json!({"offset": from}));
+        assert_eq!((text(&got, "text"), place(&got)), (told, wanted), "{from}");
+    };
+    holds(&mut execd, 0, "one\n", (0, 4, 4, false));
+    holds(&mut execd, 4, "", (4, 4, 4, false));
+    holds(&mut execd, 100, "", (4, 4, 4, false));
     assert_eq!(poll(&mut execd, 1)["stdout"], "one\n", "a page takes nothing away");
-    for offset in [4, 100] {
-        let got = page(&mut execd, 1, json!({"offset": offset}));
-        assert_eq!((text(&got, "text"), place(&got)), ("", (4, 4, 4, false)), "{offset}");
-    }
+    // A character that has not come whole waits for its rest.
+    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+    eventually("it is printed", || logged(&opened) == b"one\na\xe2\x82");
+    holds(&mut execd, 4, "a", (4, 5, 7, false));
     execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
     until_over(&mut execd, 1);
-    let got = page(&mut execd, 1, json!({"offset": 4}));
-    assert_eq!((text(&got, "text"), place(&got)), ("two\n", (4, 8, 8, true)));
-    assert_eq!(logged(&opened), b"one\ntwo\n");
-}
-
-#[test]
-fn a_character_that_has_not_come_whole_waits_for_its_rest() {
-    let mut execd = Execd::start();
-    let command = format!("printf 'a\\xe2\\x82'; {}; printf '\\xac'; read x", until_file("go"));
-    let opened = open(&mut execd, &command);
-    eventually("it is printed", || logged(&opened) == b"a\xe2\x82");
-    let got = page(&mut execd, 1, json!({}));
-    assert_eq!((text(&got, "text"), place(&got)), ("a", (0, 1, 3, false)));
-    go(&execd, "go");
-    until_printed(&opened, "€");
-    let got = page(&mut execd, 1, json!({"offset": 1}));
-    assert_eq!((text(&got, "text"), place(&got)), ("€", (1, 4, 4, false)));
+    holds(&mut execd, 5, "€", (5, 8, 8, true));
 }
 
 // ---- Large logs -------------------------------------------------------------------------
@@ -156,21 +115,10 @@ fn a_character_that_has_not_come_whole_waits_for_its_rest() {
 ///   memory; a cold disk stalls nobody
 #[test]
 fn a_large_log_is_read_by_pages_in_constant_memory() {
-    large_log(64 << 20);
-}
-
-/// A log of so many bytes, read by pages: all equal the file, in constant memory.
-fn large_log(bytes: u64) {
+    const BYTES: u64 = 20 << 20;
     let mut execd = Execd::start();
-    let command = format!("seq -w 1 999999999 | head -c {bytes}");
-    open_with(&mut execd, &command, json!({"stream": false}));
-    // Gibibytes may take longer than any other wait of these tests.
-    let deadline = now() + 10 * PATIENCE;
-    while row(&mut execd, 1).expect("a row")["status"] == "running" {
-        assert!(now() < deadline, "the log is not written in {:?}", 10 * PATIENCE);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let result = poll(&mut execd, 1);
+    let command = format!("seq -w 1 999999999 | head -c {BYTES}");
+    let result = run_with(&mut execd, &command, json!({"stream": false}));
     // The first pages show what a page costs.
     for _ in 0..8 {
         page(&mut execd, 1, json!({"limit": 150_000}));
@@ -179,44 +127,23 @@ fn large_log(bytes: u64) {
     let file = std::fs::File::open(log_file(&result)).expect("the log");
     let (mut offset, mut most_kib) = (0, 0);
     let mut wanted = vec![0; 150_000];
-    while offset < bytes {
+    while offset < BYTES {
         let got = page(&mut execd, 1, json!({"offset": offset, "limit": 150_000}));
         let next = number(&got, "nextOffset");
-        assert_eq!(place(&got), (offset, next, bytes, next == bytes));
-        let length = usize::try_from(next - offset).expect("a page");
-        let wanted = &mut wanted[..length];
+        assert_eq!(place(&got), (offset, next, BYTES, next == BYTES));
+        let wanted = &mut wanted[..usize::try_from(next - offset).expect("a page")];
         std::os::unix::fs::FileExt::read_exact_at(&file, wanted, offset).expect("the file");
         assert_same("a page", text(&got, "text").as_bytes(), wanted);
         offset = next;
         most_kib = execd.rss_kib().max(most_kib);
     }
     let grown_kib = most_kib.saturating_sub(before_kib);
-    assert!(grown_kib <= 2 * 1024, "{grown_kib} KiB more for {bytes} bytes");
+    assert!(grown_kib <= 2 * 1024, "{grown_kib} KiB more for {BYTES} bytes");
     // From anywhere.
-    let middle = page(&mut execd, 1, json!({"offset": bytes / 2, "limit": 10}));
-    let (line, column) = (bytes / 2 / 10, usize::try_from(bytes / 2 % 10).expect("a column"));
-    let lines = format!("{:09}\n{:09}\n", line + 1, line + 2);
-    assert_eq!(text(&middle, "text"), &lines[column..column + 10]);
+    let middle = page(&mut execd, 1, json!({"offset": 10_000_000, "limit": 10}));
+    assert_eq!(middle["text"], "001000001\n");
     let end = page(&mut execd, 1, json!({"offset": -5}));
-    assert_eq!((number(&end, "offset"), &end["eof"]), (bytes - 5, &json!(true)));
-}
-
-/// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
-///   memory; a cold disk stalls nobody
-#[test]
-fn a_page_that_is_slow_to_come_delays_nobody() {
-    let mut execd = Execd::start();
-    run_with(&mut execd, "seq 1 500000", json!({"stream": false}));
-    let keeper = execd.result("server_info", json!({}))["keeper_pid"].clone();
-    let keeper = i32::try_from(keeper.as_i64().expect("a pid")).expect("a pid");
-    let stopped = Stopped::new(keeper);
-    let request = execd.start_request("get_process_log", json!({"sessionId": 1, "limit": 10}));
-    execd.no_reply_yet(request);
-    open(&mut execd, "read x");
-    assert_eq!(poll(&mut execd, 2)["status"], "running");
-    execd.no_reply_yet(request);
-    drop(stopped);
-    assert_eq!(execd.result_of(request)["text"], "1\n2\n3\n4\n5\n");
+    assert_eq!((number(&end, "offset"), &end["eof"]), (BYTES - 5, &json!(true)));
 }
 
 /// A page whose beginning was in the log alone once came from memory, without that beginning and as
@@ -256,6 +183,8 @@ fn until_last(execd: &mut Execd, id: u64) {
     eventually("a page is the last one", || page(execd, id, json!({"offset": -1}))["eof"] == true);
 }
 
+/// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
+///   memory; a cold disk stalls nobody
 /// A request for a page once overtook the output that waited for the log writer's pipe: all of it
 /// was told as missing.
 /// rule: architecture.md, The keeper: the request goes down the log pipe behind the data, so the
@@ -291,17 +220,6 @@ fn a_page_has_what_waits_for_a_log_writer_that_stands_still() {
     assert_eq!((&got["from"], &got["gap"]), (&json!(0), &Value::Null));
 }
 
-#[test]
-fn a_log_that_somebody_deleted_is_an_error_and_no_hang() {
-    let mut execd = Execd::start();
-    let result = run(&mut execd, "echo hi");
-    std::fs::remove_file(log_file(&result)).expect("the log");
-    let error = execd.error("get_process_log", json!({"sessionId": 1}));
-    assert_eq!(error["code"], -32000, "{error}");
-    assert!(text(&error, "message").contains("ENOENT"), "{error}");
-    assert_eq!(poll(&mut execd, 1), result, "the rest is still known");
-}
-
 /// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
 ///   there
 #[test]
@@ -327,67 +245,34 @@ fn memory_is_read_while_it_is_there_whatever_became_of_the_log() {
     assert!(text(&error, "message").contains("ENOENT"), "{error}");
 }
 
-/// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
-///   there
-#[test]
-fn the_only_stream_that_wrote_has_all_its_pages() {
-    let mut execd = Execd::start();
-    run_with(&mut execd, "seq -w 1 20000", json!({"stream": false}));
-    run_with(&mut execd, "seq -w 1 20000 >&2", json!({"stream": false}));
-    let all: String = (1..=20_000).map(|i| format!("{i:05}\n")).collect();
-    for (id, only, other) in [(1, "stdout", "stderr"), (2, "stderr", "stdout")] {
-        let pages = all_pages(&mut execd, id, &json!({"stream": only}));
-        assert_same(only, text_of(&pages).as_bytes(), all.as_bytes());
-        let none = page(&mut execd, id, json!({"stream": other}));
-        assert_eq!((text(&none, "text"), place(&none)), ("", (0, 0, 0, true)));
-    }
-}
-
 // ---- Trouble with the log ---------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: Trouble with the log is told in each reply
 #[test]
-fn each_reply_tells_that_the_log_ended_at_its_limit() {
-    let mut execd = Execd::with(&["--log-max-bytes", "1000"], &[]);
-    let command = "seq 1 1000; read x";
-    let request = execd.start_request("bash_stream", json!({"command": command, "yieldMs": 1000}));
-    let opened = execd.result_of(request);
-    assert_eq!((&opened["status"], &opened["logTruncated"]), (&json!("running"), &json!(true)));
-    assert_eq!(poll(&mut execd, 1)["logTruncated"], true);
-    assert_eq!(page(&mut execd, 1, json!({"limit": 10}))["logTruncated"], true);
-    let ended = kill(&mut execd, 1);
-    assert_eq!(ended["logTruncated"], true, "{ended}");
-    assert_absent(&ended, &["logComplete", "failureMessage"]);
-    let again = page(&mut execd, 1, json!({"limit": 10}));
-    assert_eq!((&again["logTruncated"], text(&again, "text")), (&json!(true), "1\n2\n3\n4\n5\n"));
-}
-
-/// rule: bash-stream.md, The stream family: Trouble with the log is told in each reply
-#[test]
-fn each_reply_tells_of_a_full_disk() {
-    let Some(disk) = outside::SmallDisk::mount(2_048) else { return };
-    let logs = disk.path().join("logs");
-    let mut execd = Execd::with(&["--log-dir", logs.to_str().expect("UTF-8")], &[]);
-    let command = "echo up; read x; head -c 3000000 /dev/zero | tr '\\0' q; echo; echo end; read x";
-    open_until(&mut execd, command, "up");
-    std::fs::write(disk.path().join("filler"), vec![b'f'; 2_000 * 1024]).expect("room");
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-    let tells = |reply: &Value| {
-        let failure = reply["failureMessage"].as_str().unwrap_or_default();
-        failure.contains("log write failed: ENOSPC: No space left on device")
-            && reply["logComplete"] == false
-    };
-    eventually("all of it is read", || {
-        number(&row(&mut execd, 1).expect("a row"), "outputBytes") == 3_000_008
-    });
-    eventually("a poll tells of it", || tells(&poll(&mut execd, 1)));
-    let got = page(&mut execd, 1, json!({"offset": -4}));
-    assert!(tells(&got) && got["text"] == "end\n", "{got}");
-    let ended = kill(&mut execd, 1);
-    assert!(tells(&ended), "{ended}");
-    assert!(text(&ended, "stdout").ends_with("q\nend\n"), "memory has it");
-    assert_eq!(poll(&mut execd, 1), ended);
-    assert!(tells(&page(&mut execd, 1, json!({}))));
+fn each_reply_tells_of_trouble_with_the_log() {
+    for is_limit in [true, false] {
+        let flags = if is_limit { &["--log-max-bytes", "1000"][..] } else { &[] };
+        let mut execd = Execd::with(flags, &[]);
+        run(&mut execd, "true");
+        if !is_limit {
+            // Nothing that execd may take for its directory, or make in its place.
+            std::fs::remove_dir_all(execd.log_dir()).expect("ours");
+            std::fs::write(execd.log_dir(), "a file").expect("ours");
+        }
+        let params =
+            json!({"command": "seq 1 1000; read x", "yieldMs": 1000, "onImpossible": "wait"});
+        let opened = execd.result("bash_stream", params);
+        let polled = poll(&mut execd, 2);
+        let page = page(&mut execd, 2, json!({"limit": 10}));
+        let ended = kill(&mut execd, 2);
+        assert_eq!(page["text"], "1\n2\n3\n4\n5\n");
+        for reply in [&opened, &polled, &page, &ended] {
+            let failure = reply["failureMessage"].as_str().unwrap_or_default();
+            assert_eq!(reply["logTruncated"] == true, is_limit, "{reply}");
+            assert_eq!(failure.starts_with("log write failed: "), !is_limit, "{reply}");
+            assert_eq!(reply["logComplete"] == false, !is_limit, "{reply}");
+        }
+    }
 }
 
 // ---- One stream of a log that has two ---------------------------------------------------
@@ -450,15 +335,21 @@ fn each_stream_of_an_ended_process_is_paged_whole() {
 }
 
 /// rule: bash-stream.md, The index of a log: It is not there where only one has written
+/// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
+///   there
 #[test]
 fn one_stream_needs_no_index() {
     let mut execd = Execd::start();
-    for command in ["echo out", "echo err >&2", "true"] {
-        let result = run(&mut execd, command);
+    let all: String = (1..=20_000).map(|i| format!("{i:05}\n")).collect();
+    for (id, to, only, other) in [(1, "", "stdout", "stderr"), (2, " >&2", "stderr", "stdout")] {
+        let command = format!("seq -w 1 20000{to}");
+        let result = run_with(&mut execd, &command, json!({"stream": false}));
         assert!(log_file(&result).exists() && !index_of(&result).exists(), "{command}");
+        let pages = all_pages(&mut execd, id, &json!({"stream": only}));
+        assert_same(only, text_of(&pages).as_bytes(), all.as_bytes());
+        let none = page(&mut execd, id, json!({"stream": other}));
+        assert_eq!((text(&none, "text"), place(&none)), ("", (0, 0, 0, true)));
     }
-    let both = run(&mut execd, "echo out; echo err >&2");
-    assert!(index_of(&both).exists());
 }
 
 /// rule: bash-stream.md, The index of a log: records of 16 bytes, one for each change of the stream
@@ -482,58 +373,6 @@ fn streams_that_alternate_finely_are_paged_whole() {
 /// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
 ///   limit, a full disk, losses, a log or index that is gone
 #[test]
-fn a_log_that_ended_at_its_limit_has_the_pages_of_its_streams_up_to_there() {
-    let mut execd = Execd::with(&["--log-max-bytes", "300000"], &[]);
-    let command = "seq -w 1 20000; seq -w 1 20000 >&2; seq -w 20001 40000; seq -w 20001 40000 >&2";
-    run_with(&mut execd, command, json!({"stream": false, "maxOutputChars": 10}));
-    let all: String = (1..=40_000).map(|i| format!("{i:05}\n")).collect();
-    let (mut logged, mut gaps) = (0, 0);
-    for stream in ["stdout", "stderr"] {
-        let (got, omitted) = stream_by_pages(&mut execd, 1, stream, 100_000);
-        let gap = usize::try_from(omitted).expect("small");
-        // How much of each stream came before the limit is for the order of the reads to say.
-        let same = got.iter().zip(all.as_bytes()).take_while(|(one, other)| one == other).count();
-        assert_same("the end", &got[same..], &all.as_bytes()[same + gap..]);
-        (logged, gaps) = (logged + same, gaps + gap);
-    }
-    assert!(logged >= 300_000 && gaps > 0, "{logged} bytes, {gaps} are missing");
-}
-
-/// rule: bash-stream.md, The stream family: The index of a log holds over restarts of the log
-///   writer
-#[test]
-fn a_new_log_writer_goes_on_with_the_index() {
-    let mut execd = Execd::start();
-    let command = "for i in {1..200}; do echo out $i; echo err $i >&2; done; echo ready; read x; \
-                   seq -w 1 30000; seq -w 1 30000 >&2; read x";
-    let opened = open_until(&mut execd, command, "ready");
-    until_logged(&json!({"log_path": opened["logPath"]}), "ready\n");
-    let writer = |execd: &mut Execd| execd.result("server_info", json!({}))["keeper_pid"].clone();
-    let pid = writer(&mut execd);
-    let raw = i32::try_from(pid.as_i64().expect("a pid")).expect("a pid");
-    send_signal(raw, libc::SIGKILL);
-    eventually("there is a new one", || {
-        let now = writer(&mut execd);
-        now.is_number() && now != pid
-    });
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-    eventually("all of it is read", || {
-        number(&row(&mut execd, 1).expect("a row"), "outputBytes") > 360_000
-    });
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-    until_over(&mut execd, 1);
-    let numbers: String = (1..=30_000).map(|i| format!("{i:05}\n")).collect();
-    for (stream, word, end) in [("stdout", "out", "ready\n"), ("stderr", "err", "")] {
-        let lines: String = (1..=200).map(|i| format!("{word} {i}\n")).collect();
-        let (got, omitted) = stream_by_pages(&mut execd, 1, stream, 100_000);
-        assert_same(stream, &got, format!("{lines}{end}{numbers}").as_bytes());
-        assert_eq!(omitted, 0);
-    }
-}
-
-/// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
-///   limit, a full disk, losses, a log or index that is gone
-#[test]
 fn without_its_index_a_stream_has_what_memory_has_of_it_and_says_so() {
     let mut execd = Execd::start();
     let command = "seq -w 1 40000; seq -w 1 40000 >&2";
@@ -546,57 +385,31 @@ fn without_its_index_a_stream_has_what_memory_has_of_it_and_says_so() {
     assert_same("the end", &got, &all.as_bytes()[gap..]);
 }
 
-/// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
-///   there
+/// rule: bash-stream.md, The stream family: --no-log: logPath is absent, memory serves the pages
 #[test]
-fn without_logs_a_stream_s_pages_begin_at_the_first_byte_that_is_held() {
+fn without_logs_a_flood_leaves_its_last_megabyte_of_each_stream() {
     let mut execd = Execd::with(&["--no-log"], &[]);
-    let command = "echo err >&2; seq -w 1 300000";
-    run_with(&mut execd, command, json!({"stream": false}));
+    run_with(&mut execd, "echo err >&2; seq -w 1 300000", json!({"stream": false}));
     let all: String = (1..=300_000).map(|i| format!("{i:06}\n")).collect();
-    let first = page(&mut execd, 1, json!({"stream": "stdout", "limit": 150_000}));
-    let (offset, next, total, _) = place(&first);
-    assert_eq!(total, all.len() as u64);
-    assert_eq!(first["omittedBytes"], offset, "the gap is told");
-    assert_eq!(offset, total - 1024 * 1024, "there is as much of it as of both");
-    let range = usize::try_from(offset).expect("small")..usize::try_from(next).expect("small");
-    assert_same("the page", text(&first, "text").as_bytes(), &all.as_bytes()[range]);
-    let last = page(&mut execd, 1, json!({"stream": "stdout", "offset": -7}));
-    assert_eq!((text(&last, "text"), &last["eof"]), ("300000\n", &json!(true)));
+    let total = all.len() as u64;
+    for (only, before) in [(json!({"stream": "stdout"}), 0), (json!({}), 4)] {
+        let total = total + before;
+        let (mut kept, mut at) = (String::new(), 0);
+        while at < total {
+            let more = merged(json!({"offset": at, "limit": 150_000}), only.clone());
+            let got = page(&mut execd, 1, more);
+            let (from, next, whole, eof) = place(&got);
+            assert_eq!((whole, eof), (total, next == total));
+            assert_eq!(got["omittedBytes"].as_u64().unwrap_or(0), from - at, "the gap is told");
+            kept.push_str(text(&got, "text"));
+            at = next;
+        }
+        let from = all.len() - 1024 * 1024;
+        assert_same("what is kept", kept.as_bytes(), &all.as_bytes()[from..]);
+    }
     // What is far back in both together is kept of the one that wrote little.
     let few = page(&mut execd, 1, json!({"stream": "stderr"}));
     assert_eq!((text(&few, "text"), place(&few)), ("err\n", (0, 4, 4, true)));
-}
-
-/// rule: bash-stream.md, The stream family: --no-log: logPath is absent, memory serves the pages
-#[test]
-fn without_logs_a_flood_leaves_its_last_megabyte() {
-    let mut execd = Execd::with(&["--no-log"], &[]);
-    let all: String = (1..=400_000).map(|i| format!("{i:06}\n")).collect();
-    // While it runs, and when it has ended.
-    open_with(&mut execd, "seq -w 1 400000; read x", json!({"stream": false}));
-    eventually("all of it is read", || {
-        number(&row(&mut execd, 1).expect("a row"), "outputBytes") == all.len() as u64
-    });
-    for finished in [false, true] {
-        let mut got = page(&mut execd, 1, json!({"limit": 150_000}));
-        let first = number(&got, "offset");
-        assert_eq!(first, all.len() as u64 - 1024 * 1024, "the gap is what comes before");
-        assert_eq!(got["omittedBytes"], first);
-        let mut kept = text(&got, "text").to_owned();
-        while number(&got, "nextOffset") < all.len() as u64 {
-            let more = json!({"offset": got["nextOffset"], "limit": 150_000});
-            got = page(&mut execd, 1, more);
-            kept.push_str(text(&got, "text"));
-        }
-        assert_eq!(got["eof"], finished);
-        let from = usize::try_from(first).expect("small");
-        assert_same("what is kept", kept.as_bytes(), &all.as_bytes()[from..]);
-        if !finished {
-            execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-            until_over(&mut execd, 1);
-        }
-    }
 }
 
 // ---- Without a keeper -------------------------------------------------------------------

@@ -93,19 +93,20 @@ fn each_text_of_all_replies_about_a_process_is_cut_to_the_cap_that_wins() {
             let polled = poll(&mut execd, id);
             execd.result("write_stdin", json!({"sessionId": id, "data": "\n"}));
             let over = until_over(&mut execd, id);
+            let merged = String::from_utf8(logged(&over)).expect("text");
             for (reply, field, whole) in [
                 (&polled, "stdout", &all),
                 (&polled, "stderr", &all),
                 (&over, "stdout", &all),
                 (&over, "stderr", &all),
-                (&over, "aggregated", &format!("{all}{all}")),
+                (&over, "aggregated", &merged),
             ] {
                 let what = format!("{field} of {chars} {args:?} {envs:?} {call}");
                 assert_same(&what, text(reply, field).as_bytes(), cut(whole).as_bytes());
             }
-            let is_cut = |is_cut: bool| is_cut.then_some(&json!(true)).cloned();
-            assert_eq!(polled.get("truncated").cloned(), is_cut(chars > cap), "{chars}");
-            assert_eq!(over.get("truncated").cloned(), is_cut(2 * chars > cap), "{chars}");
+            for (reply, is_cut) in [(&polled, chars > cap), (&over, 2 * chars > cap)] {
+                assert_eq!(reply.get("truncated"), is_cut.then_some(&json!(true)), "{chars}");
+            }
         }
     }
     // Without a log the first line names none.
