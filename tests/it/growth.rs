@@ -29,6 +29,7 @@ fn open(execd: &mut Execd, sessions: usize) {
     }
 }
 
+/// rule: architecture.md, Bounds: An idle session costs < 8 KiB
 /// rule: architecture.md, Bounds: Thousands of sessions start, are served and cost memory in
 ///   proportion
 #[test]
@@ -151,12 +152,12 @@ fn a_request_takes_as_many_instructions_beside_hundreds_of_idle_sessions() {
     let command = json!({"cmd": "true", "on_impossible": "wait"});
     let mut measure = |sessions: usize| {
         open(&mut counted.execd, sessions);
-        let pings = counted.of("ping", &json!({}), 500);
-        (pings, counted.of("exec_command", &command, 50))
+        let pings = counted.of("ping", &json!({}), 200);
+        (pings, counted.of("exec_command", &command, 30))
     };
     let one = measure(1);
     let many = measure(255);
-    eprintln!("500 pings, 50 commands: {one:?} beside 1 session, {many:?} beside 256");
+    eprintln!("200 pings, 30 commands: {one:?} beside 1 session, {many:?} beside 256");
     assert!(many.0 * 100 <= one.0 * MOST_PERCENT, "pings: {one:?}, then {many:?}");
     // In how many turns the news of a command's end come is the kernel's choice, and trees grow
     // by a level: some room, but less than the list of all children once took (82 % more).

@@ -1,8 +1,8 @@
-//! Ten thousand commands later, execd is as it was: descriptors, threads, memory, tables
+//! Thousands of commands later, execd is as it was: descriptors, threads, memory, tables
 //! (architecture.md, Bounds).
 
 use crate::common::outside::{self, children, countable_fds, zombies};
-use crate::common::{Execd, eventually};
+use crate::common::{Execd, LONG_AGO, eventually, session_of};
 use serde_json::{Value, json};
 
 /// Memory that the allocator may keep more than after the warm-up.
@@ -39,14 +39,10 @@ fn nothing_is_left(execd: &mut Execd, commands: u64) {
     assert_eq!(execd.threads(), 1);
 }
 
-fn rss_kib(pid: i32) -> u64 {
-    outside::status_number(pid, "VmRSS")
-}
-
 /// rule: architecture.md, Bounds: Much output and many commands leave no memory, descriptor or
 ///   process behind
 #[test]
-fn ten_thousand_commands_leave_nothing_behind() {
+fn thousands_of_commands_leave_nothing_behind() {
     let mut execd = Execd::with(&["--log-keep-days", "0"], &[]);
     // One in twenty on a terminal; /bin/true, not the shell's, would only measure the shell.
     let params = |at: u64| json!({"cmd": "true", "shell": "sh", "tty": at.is_multiple_of(20)});
@@ -54,12 +50,13 @@ fn ten_thousand_commands_leave_nothing_behind() {
     let keeper = execd.keeper();
     eventually("the warm-up is over", || zombies(execd.pid()).is_empty());
     let (fds, keeper_fds) = (countable_fds(execd.pid()), outside::fds(keeper).len());
-    let (rss, keeper_rss) = (execd.rss_kib(), rss_kib(keeper));
-    run_many(&mut execd, 9_500, params);
-    nothing_is_left(&mut execd, 10_000);
+    let keeper_kib = || outside::status_number(keeper, "VmRSS");
+    let (rss, keeper_rss) = (execd.rss_kib(), keeper_kib());
+    run_many(&mut execd, 4_500, params);
+    nothing_is_left(&mut execd, 5_000);
     eventually("descriptors are given back", || countable_fds(execd.pid()) == fds);
     eventually("the keeper has closed its logs", || outside::fds(keeper).len() <= keeper_fds);
-    let (now, keeper_now) = (execd.rss_kib(), rss_kib(keeper));
+    let (now, keeper_now) = (execd.rss_kib(), keeper_kib());
     assert!(now <= rss + SLACK_KIB, "{rss} KiB after the warm-up, {now} KiB now");
     assert!(keeper_now <= keeper_rss + SLACK_KIB, "the keeper: {keeper_rss}, then {keeper_now}");
 }
@@ -73,23 +70,13 @@ fn sessions_that_were_listed_polled_killed_and_evicted_leave_nothing_behind() {
     let mut commands = 0;
     let mut round = |execd: &mut Execd, tty: bool| {
         // Twelve on eight places: four are evicted as soon as nobody waits for them.
-        let requests: Vec<u64> = (0..12)
-            .map(|_| execd.start_request("exec_command", json!({"cmd": "exec cat", "tty": tty})))
-            .collect();
-        for request in &requests {
-            execd.cancel(*request);
-        }
-        let sessions: Vec<u64> = requests
-            .iter()
-            .map(|request| crate::common::session_of(&execd.result_of(*request)))
-            .collect();
+        let sessions = [(); 12].map(|()| {
+            let opened = execd.open_now(&json!({"cmd": "exec cat", "tty": tty}));
+            session_of(&opened)
+        });
         for session in sessions {
-            let id = execd.start_request(
-                "write_stdin",
-                json!({"session_id": session, "yield_until": crate::common::LONG_AGO}),
-            );
             // Evicted meanwhile, or not: both are answers.
-            execd.reply(id);
+            execd.request("write_stdin", json!({"session_id": session, "yield_until": LONG_AGO}));
             execd.kill(session);
         }
         commands += 12;

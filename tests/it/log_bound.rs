@@ -2,36 +2,25 @@
 //! and where, and what replies say of it, on file systems with holes and
 //! on one without.
 
-use std::fs::DirEntry;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::outside::{Trace, can_trace, left_out, until_runs};
+use crate::common::outside::{Trace, can_trace, left_out};
 use crate::common::{
-    Execd, PATIENCE, Setup, assert_absent, eventually, is_alive, log_path, output, send_signal,
-    session_of,
+    Execd, PATIENCE, Setup, assert_absent, eventually, is_alive, log_path, send_signal, session_of,
 };
+use crate::log_help::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The bound of these tests, the smallest that there is.
-const KEEP_BYTES: u64 = 1 << 20;
 const STEP_BYTES: u64 = KEEP_BYTES / 16;
-const BOUND: [&str; 2] = ["--log-keep-bytes", "1048576"];
-/// What `stat` counts blocks in.
-const BLOCK_BYTES: u64 = 512;
 /// Between two looks at what logs take of the disk.
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
-/// Prints 2,288,895 bytes.
-const LINES: u64 = 330_000;
-
-/// Lines 1 to `LINES`, as `seq` prints them.
-fn lines(from: u64, to: u64) -> Vec<u8> {
-    (from..=to).flat_map(|n| format!("{n}\n").into_bytes()).collect()
-}
+/// Lines of 8 bytes that are more than twice the bound.
+const LINES: u64 = 300_000;
 
 /// An execd whose logs are bounded, and the directory of its logs as the test sees it.
 struct Bounded {
@@ -87,17 +76,8 @@ impl Bounded {
         all
     }
 
-    /// What the log takes of the disk, without the facts beside it.
-    fn taken(&self) -> u64 {
-        let names = std::fs::read_dir(&self.logs).expect("the log directory");
-        let of_a_log = |name: &DirEntry| name.file_name().to_string_lossy().contains(".log");
-        // One may go between its name and the look at it.
-        let blocks = |name: DirEntry| name.metadata().map_or(0, |found| found.blocks());
-        names.flatten().filter(of_a_log).map(|name| blocks(name) * BLOCK_BYTES).sum()
-    }
-
     fn check_taken(&self) -> u64 {
-        let taken = self.taken();
+        let taken = taken(&self.logs);
         assert!(taken <= KEEP_BYTES + STEP_BYTES, "the log takes {taken} bytes of the disk");
         taken
     }
@@ -113,6 +93,11 @@ impl Bounded {
         let at = usize::try_from(from).expect("a place");
         assert!(kept == wrote[at..], "the kept bytes are not the last {}", total - from);
     }
+}
+
+/// The command that prints `LINES`.
+fn flood() -> String {
+    format!("seq -f %07.0f 1 {LINES}")
 }
 
 /// The header says what the log has.
@@ -131,7 +116,7 @@ fn tells_kept(result: &Value) {
 fn a_flood_keeps_its_last_bytes_in_their_places_and_takes_no_more_than_its_bound() {
     let wrote = lines(1, LINES);
     for mut one in Bounded::everywhere() {
-        let result = one.execd.run(&format!("seq 1 {LINES}"));
+        let result = one.execd.run(&flood());
         assert_eq!(result["output_bytes_total"], wrote.len(), "{result}");
         tells_kept(&result);
         one.check_kept(&result, &wrote);
@@ -139,100 +124,53 @@ fn a_flood_keeps_its_last_bytes_in_their_places_and_takes_no_more_than_its_bound
     }
 }
 
-/// Looks all the time at what the log of a `yes` takes of the disk, until that has printed so much
-/// and so long.
-fn watch_yes(mut one: Bounded, bytes: u64, time: Duration) {
-    let session = session_of(&one.execd.open("exec yes"));
-    let begun = Instant::now();
-    let (mut looks, mut most) = (0_u64, 0);
-    loop {
-        for _ in 0..20 {
-            most = one.check_taken().max(most);
-            looks += 1;
-            thread::sleep(LOOK_PAUSE);
-        }
-        let row = one.execd.listed(session).expect("it runs");
-        assert_absent(&row, &["failure_message"]);
-        let total = row["output_bytes_total"].as_u64().expect("a number");
-        if total >= bytes && begun.elapsed() >= time {
-            eprintln!("{total} bytes, {looks} looks, at most {most} bytes of the disk");
-            break;
-        }
-        assert!(begun.elapsed() < time + PATIENCE, "`yes` printed only {total} bytes");
-    }
-    assert!(most >= KEEP_BYTES, "{most}");
-    one.execd.kill(session);
-    let mut page = Value::Null;
-    eventually("it has ended", || {
-        page = one.execd.result("read_output", json!({"session_id": session, "max_bytes": 1}));
-        page["eof"] == true
-    });
-    let place = |name: &str| page[name].as_u64().unwrap_or_else(|| panic!("{name}: {page}"));
-    let kept = place("total_bytes") - place("log_from");
-    assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&kept), "{page}");
-    one.check_taken();
-}
-
 /// rule: unified-exec.md, Logs: The log takes no more of the disk than N and a sixteenth of it
 #[test]
 fn yes_never_takes_more_of_the_disk_than_its_bound() {
-    for one in Bounded::everywhere() {
-        watch_yes(one, 64 << 20, Duration::ZERO);
+    for mut one in Bounded::everywhere() {
+        let session = session_of(&one.execd.open("exec yes"));
+        let (begun, mut most, mut total) = (Instant::now(), 0, 0);
+        while total < 64 << 20 {
+            for _ in 0..20 {
+                most = one.check_taken().max(most);
+                thread::sleep(LOOK_PAUSE);
+            }
+            let row = one.execd.listed(session).expect("it runs");
+            assert_absent(&row, &["failure_message"]);
+            total = row["output_bytes_total"].as_u64().expect("a number");
+            assert!(begun.elapsed() < PATIENCE, "`yes` printed only {total} bytes");
+        }
+        assert!(most >= KEEP_BYTES, "{most}");
+        one.execd.kill(session);
+        let mut page = Value::Null;
+        eventually("it has ended", || {
+            page = one.execd.result("read_output", json!({"session_id": session, "max_bytes": 1}));
+            page["eof"] == true
+        });
+        let place = |name: &str| page[name].as_u64().unwrap_or_else(|| panic!("{name}: {page}"));
+        let kept = place("total_bytes") - place("log_from");
+        assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&kept), "{page}");
+        one.check_taken();
     }
 }
 
 /// rule: unified-exec.md, Logs: `--log-keep-bytes 0` keeps all
 #[test]
 fn a_log_below_its_bound_or_without_one_is_kept_whole() {
-    let mut execd = Execd::with(&["--log-keep-bytes", "0"], &[]);
-    let result = execd.run(&format!("seq 1 {LINES}"));
-    assert_absent(&result, &["log_from"]);
-    assert!(crate::common::log_of(&result) == lines(1, LINES));
-    let mut execd = Execd::with(&BOUND, &[]);
-    let result = execd.run("seq 1 100000");
-    assert_absent(&result, &["log_from"]);
-    assert!(!result["header"].as_str().expect("a header").contains("\nlog: "));
-    assert!(crate::common::log_of(&result) == lines(1, 100_000));
-}
-
-/// A shell that prints the numbers of each range that it reads.
-const PRINT_RANGES: &str = "echo up; while read a b; do seq $a $b; done";
-
-/// A session that prints ranges of lines, and what it has printed.
-struct Printer {
-    session: u64,
-    wrote: Vec<u8>,
-    next: u64,
-}
-
-impl Printer {
-    fn start(execd: &mut Execd) -> Self {
-        let result = execd.open_with(PRINT_RANGES, json!({"shell": "sh"}));
-        Self { session: session_of(&result), wrote: b"up\n".to_vec(), next: 1 }
-    }
-
-    /// Prints so many more lines; execd has read them all when this is over.
-    fn print(&mut self, execd: &mut Execd, count: u64) {
-        let (from, to) = (self.next, self.next + count - 1);
-        let chars = format!("{from} {to}\\n");
-        execd.write(json!({"session_id": self.session, "chars": chars, "yield_time_ms": 250}));
-        self.wrote.extend(lines(from, to));
-        self.next = to + 1;
-        eventually("it has come", || {
-            let row = execd.listed(self.session).expect("it runs");
-            row["output_bytes_total"] == self.wrote.len()
-        });
-    }
-
-    fn end(&self, execd: &mut Execd) -> Value {
-        let end = json!({"session_id": self.session, "eof": true, "yield_time_ms": 30_000});
-        execd.write(end)
+    for (flags, cmd, wrote) in [
+        (["--log-keep-bytes", "0"], flood(), lines(1, LINES)),
+        (BOUND, "seq -f %07.0f 1 100000".to_owned(), lines(1, 100_000)),
+    ] {
+        let mut execd = Execd::with(&flags, &[]);
+        let result = execd.run(&cmd);
+        assert_absent(&result, &["log_from"]);
+        assert!(!result["header"].as_str().expect("a header").contains("\nlog: "));
+        assert!(crate::common::log_of(&result) == wrote, "{flags:?}");
     }
 }
 
 fn kill_keeper(execd: &mut Execd) {
     let pid = execd.keeper();
-    until_runs(pid, "sessions-log");
     send_signal(pid, libc::SIGKILL);
     eventually("the keeper is gone", || !is_alive(pid));
     eventually("there is another one", || {
@@ -247,7 +185,7 @@ fn where_there_are_no_holes_a_log_keeps_its_first_bytes_and_says_so() {
     let wrote = lines(1, LINES);
     for more in [&[][..], &["--no-keeper"]] {
         let Some(mut one) = Bounded::without_holes(more) else { return };
-        let result = one.execd.run(&format!("seq 1 {LINES}"));
+        let result = one.execd.run(&flood());
         assert_absent(&result, &["log_from", "failure_message"]);
         assert_eq!(result["log_truncated"], true, "{result}");
         let warning = result["warning"].as_str().expect("a warning");
@@ -295,67 +233,6 @@ fn a_keeper_that_is_killed_is_followed_by_one_that_knows_what_is_kept() {
     }
 }
 
-/// rule: unified-exec.md, Logs: A log that somebody has made shorter begins anew
-#[test]
-fn a_log_that_is_deleted_or_made_shorter_begins_anew_within_its_bound() {
-    for shorter in [false, true] {
-        for mut one in [Bounded::usual(&[]), Bounded::usual(&["--no-keeper"])] {
-            let mut printer = Printer::start(&mut one.execd);
-            printer.print(&mut one.execd, LINES);
-            let listed = one.execd.listed(printer.session).expect("it runs");
-            let file = log_path(&listed);
-            eventually("it has lost its beginning", || {
-                let listed = one.execd.listed(printer.session).expect("it runs");
-                listed["log_from"].as_u64().is_some()
-            });
-            if shorter {
-                let file = std::fs::File::options().write(true).open(&file).expect("the log");
-                file.set_len(0).expect("it is made empty");
-            } else {
-                std::fs::remove_file(&file).expect("it is deleted");
-            }
-            // Looked at once a second, and before an answer that waits for it.
-            eventually("that is noticed", || {
-                printer.print(&mut one.execd, 10);
-                let listed = one.execd.listed(printer.session).expect("it runs");
-                listed["failure_message"].as_str().is_some()
-            });
-            printer.print(&mut one.execd, 10);
-            let before = printer.wrote.len() as u64;
-            printer.print(&mut one.execd, 2 * LINES);
-            one.check_taken();
-            let end = printer.end(&mut one.execd);
-            let from = end["log_from"].as_u64().unwrap_or_else(|| panic!("{end}"));
-            assert!(from > before, "{end}");
-            assert_eq!(end["log_complete"], false, "{end}");
-            let size = one.check_taken();
-            assert!(size >= KEEP_BYTES, "{size}");
-        }
-    }
-}
-
-/// rule: unified-exec.md, Logs: No command is blocked or ended for it
-#[test]
-fn a_log_that_is_replaced_is_left_alone() {
-    let mut one = Bounded::usual(&[]);
-    let mut printer = Printer::start(&mut one.execd);
-    printer.print(&mut one.execd, LINES);
-    let file = log_path(&one.execd.listed(printer.session).expect("it runs"));
-    let other = one.execd.file("other");
-    std::fs::write(&other, "somebody's").expect("a file");
-    std::fs::rename(&other, &file).expect("it takes the log's place");
-    eventually("that is noticed", || {
-        printer.print(&mut one.execd, 10);
-        let listed = one.execd.listed(printer.session).expect("it runs");
-        listed["failure_message"].as_str().is_some()
-    });
-    printer.print(&mut one.execd, LINES);
-    let end = printer.end(&mut one.execd);
-    assert_eq!(end["exit_code"], 0, "{end}");
-    assert!(output(&end).is_empty() && end["log_complete"] == false, "{end}");
-    assert_eq!(std::fs::read(&file).expect("it is there"), b"somebody's");
-}
-
 /// rule: unified-exec.md, Logs: Replies say from where on a log is kept: `log_from`, and a line of
 ///   the header
 /// rule: bash-stream.md, The log by pages: Replies say from where on a log is kept: `logFrom`
@@ -363,44 +240,39 @@ fn a_log_that_is_replaced_is_left_alone() {
 #[test]
 fn every_family_says_from_where_on_a_log_is_kept() {
     let mut execd = Execd::with(&BOUND, &[]);
-    let wrote = lines(1, LINES);
-    let cmd = format!("seq 1 {LINES}");
+    let (cmd, total) = (flood(), 8 * LINES);
     let from_of = |result: &Value, name: &str| {
         let from = result[name].as_u64().unwrap_or_else(|| panic!("{name}: {result}"));
-        let kept = wrote.len() as u64 - from;
+        let kept = total - from;
         assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&kept), "{name}: {result}");
         from
     };
-    let total = wrote.len();
-    let kept = |from| format!("bytes {from}–{total} of {total} kept: execd log ");
-    let stream = execd.result("bash_stream", json!({"command": cmd}));
-    let from = from_of(&stream, "logFrom");
-    let text = stream["aggregated"].as_str().expect("text");
-    assert!(text.contains(&kept(from)), "{text}");
-    let jobs = execd.result("list_processes", json!({}));
-    assert_eq!(from_of(&jobs["processes"][0], "logFrom"), from);
-    let window = execd.result("bash", json!({"command": cmd}));
-    let from = from_of(&window, "log_from");
-    let text = window["text"].as_str().expect("text");
-    assert!(text.contains(&kept(from)), "{text}");
+    for (method, name, text) in
+        [("bash_stream", "logFrom", "aggregated"), ("bash", "log_from", "text")]
+    {
+        let result = execd.result(method, json!({"command": cmd}));
+        let kept = format!("bytes {}–{total} of {total} kept: execd log ", from_of(&result, name));
+        let text = result[text].as_str().expect("text");
+        assert!(text.contains(&kept), "{text}");
+    }
+    from_of(&execd.result("list_processes", json!({}))["processes"][0], "logFrom");
     // A session that goes on: its reply, its row, and who waits for it.
     let mut printer = Printer::start(&mut execd);
+    let session = printer.session;
     printer.print(&mut execd, LINES);
     eventually("the row tells", || {
-        let listed = execd.listed(printer.session).expect("it runs");
-        listed["log_from"].as_u64().is_some()
+        execd.listed(session).is_some_and(|row| row["log_from"].as_u64().is_some())
     });
     let text = execd.result("list_sessions", json!({}))["text"].to_string();
-    assert!(text.contains(&format!(" kept: execd log {}-", printer.session)), "{text}");
-    let seen = execd.result("attach_session", json!({"session_id": printer.session}));
+    assert!(text.contains(&format!(" kept: execd log {session}-")), "{text}");
+    let seen = execd.result("attach_session", json!({"session_id": session}));
     assert!(seen["log_from"].as_u64().is_some(), "{seen}");
-    execd.result("detach_session", json!({"session_id": printer.session}));
-    let wait = json!({"session_ids": [printer.session], "timeout_ms": 250});
-    let waited = execd.result("wait_for", wait);
+    execd.result("detach_session", json!({"session_id": session}));
+    let waited = execd.result("wait_for", json!({"session_ids": [session], "timeout_ms": 250}));
     assert!(waited["sessions"][0]["log_from"].as_u64().is_some(), "{waited}");
     let end = printer.end(&mut execd);
     tells_kept(&end);
-    let note = execd.notification("session_exited", |note| note["session_id"] == printer.session);
+    let note = execd.notification("session_exited", |note| note["session_id"] == session);
     assert_eq!(note["log_from"], end["log_from"], "{note}");
 }
 

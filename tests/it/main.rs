@@ -71,6 +71,7 @@ mod list_sessions;
 mod log_bound;
 mod log_cli;
 mod log_faults;
+mod log_help;
 mod log_ranges;
 mod log_total;
 mod mcp;
