@@ -2,21 +2,22 @@
 //! and what goes wrong under way is told, never passed over in silence.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::common::outside::{Trace, can_trace, limit_files, zombies};
 use crate::common::{Execd, Setup, eventually};
 use serde_json::{Value, json};
 
-/// An execd whose calls of this kind fail from the first on.
-fn without(call: &str, error: &str) -> Option<Execd> {
+/// An execd that has started, and its system calls of this kind, of which some fail.
+fn failing(call: &str, inject: &str) -> Option<(Execd, Trace)> {
     if !can_trace() {
         return None;
     }
-    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={error}"));
-    let wrapper = ["strace", "-D", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-    Some(Setup::behind(&wrapper, &[]).unwatched().start())
+    let mut execd = Setup::new(&[]).unwatched().start();
+    execd.result("ping", json!({}));
+    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{inject}"));
+    let trace = Trace::attach(execd.pid(), &["-e", &trace, "-e", &inject]);
+    Some((execd, trace))
 }
 
 /// Each of these texts stands in server_info, and on stderr in one line of its own.
@@ -37,7 +38,12 @@ fn says(execd: &mut Execd, begins: &[&str]) {
 ///   named once, not a reason to refuse
 #[test]
 fn a_kernel_without_subreapers_runs_commands_and_is_named() {
-    let Some(mut execd) = without("prctl", "EINVAL") else { return };
+    if !can_trace() {
+        return;
+    }
+    let calls = ["-e", "trace=prctl", "-e", "inject=prctl:error=EINVAL"];
+    let wrapper = [&["strace", "-D", "-o", "/dev/null"], &calls[..]].concat();
+    let mut execd = Setup::behind(&wrapper, &[]).unwatched().start();
     let one = execd.result("exec_command", json!({"cmd": "echo one"}));
     assert_eq!(one["output"], "one\n");
     says(&mut execd, &["child subreaper: EINVAL: Invalid argument; "]);
@@ -69,12 +75,7 @@ fn a_low_limit_of_open_files_leaves_room_for_fewer_sessions() {
 /// rule: architecture.md, Ending a session: An errno of a read is no end of output
 #[test]
 fn output_that_cannot_be_read_is_told() {
-    if !can_trace() {
-        return;
-    }
-    let mut execd = Setup::new(&[]).unwatched().start();
-    execd.result("ping", json!({}));
-    let trace = Trace::attach(execd.pid(), &["-e", "trace=read", "-e", "inject=read:error=ENOMEM"]);
+    let Some((mut execd, trace)) = failing("read", "error=ENOMEM") else { return };
     let reply = execd.result("exec_command", json!({"cmd": "echo lost"}));
     let why = reply["failure_message"].as_str().unwrap_or_default();
     assert!(why.contains("output could not be read (ENOMEM: "), "{reply}");
@@ -86,23 +87,15 @@ fn output_that_cannot_be_read_is_told() {
 ///   and a reply says where it can't be learnt
 #[test]
 fn an_end_that_cannot_be_taken_is_asked_for_again() {
-    if !can_trace() {
-        return;
+    for (inject, code) in [("error=ENOMEM:when=1..6", 3), ("error=ENOMEM", -1)] {
+        let Some((mut execd, trace)) = failing("waitid", inject) else { return };
+        let reply = execd.result("exec_command", json!({"cmd": "exit 3"}));
+        assert_eq!(reply["exit_code"], code, "{reply}");
+        let why = reply["failure_message"].as_str().unwrap_or_default();
+        let told = why.contains("how the command ended could not be learnt (ENOMEM: ");
+        assert_eq!(told, code < 0, "{reply}");
+        trace.detach();
     }
-    let mut execd = Setup::new(&[]).unwatched().start();
-    execd.result("ping", json!({}));
-    let some = ["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM:when=1..6"];
-    let trace = Trace::attach(execd.pid(), &some);
-    let reply = execd.result("exec_command", json!({"cmd": "exit 3"}));
-    assert_eq!(reply["exit_code"], 3, "{reply}");
-    trace.detach();
-    let trace =
-        Trace::attach(execd.pid(), &["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM"]);
-    let reply = execd.result("exec_command", json!({"cmd": "exit 3"}));
-    assert_eq!(reply["exit_code"], -1, "{reply}");
-    let why = reply["failure_message"].as_str().unwrap_or_default();
-    assert!(why.contains("how the command ended could not be learnt (ENOMEM: "), "{reply}");
-    trace.detach();
 }
 
 /// A leader whose end could not be learnt was taken for a stranger that had got its number, and
@@ -111,13 +104,7 @@ fn an_end_that_cannot_be_taken_is_asked_for_again() {
 ///   reaped: members are ended before and after
 #[test]
 fn members_of_a_leader_that_cannot_be_reaped_are_ended() {
-    if !can_trace() {
-        return;
-    }
-    let mut execd = Setup::new(&[]).unwatched().start();
-    execd.result("ping", json!({}));
-    let trace =
-        Trace::attach(execd.pid(), &["-e", "trace=waitid", "-e", "inject=waitid:error=ENOMEM"]);
+    let Some((mut execd, trace)) = failing("waitid", "error=ENOMEM") else { return };
     let params = json!({"cmd": "sleep 300 >/dev/null 2>&1 & exit 3"});
     let requests = [(); 2].map(|()| execd.start_request("exec_command", &params));
     for request in requests {
@@ -157,24 +144,18 @@ fn a_session_with_more_processes_than_descriptors_is_ended() {
 #[test]
 fn a_stdin_that_is_no_file_and_a_stdout_that_is_full_are_told() {
     let dir = tempfile::tempdir().expect("a directory");
-    let execd = || {
+    let ends = |stdin: File, stdout: Stdio, said: &str, code: i32| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
-        command.arg("--no-socket").env("TMPDIR", dir.path()).stderr(Stdio::piped());
-        command
+        command.arg("--no-socket").env("TMPDIR", dir.path()).stdin(stdin).stdout(stdout);
+        let done = command.stderr(Stdio::piped()).output().expect("it starts");
+        assert_eq!(String::from_utf8_lossy(&done.stderr), format!("execd: {said}\n"));
+        assert_eq!(done.status.code(), Some(code));
     };
     let stdin = File::open(dir.path()).expect("a directory opens");
-    let done = execd().stdin(stdin).output().expect("it starts");
-    assert_eq!(
-        String::from_utf8_lossy(&done.stderr),
-        "execd: stdin cannot be read: EISDIR: Is a directory\n"
-    );
-    assert_eq!(done.status.code(), Some(125));
+    ends(stdin, Stdio::piped(), "stdin cannot be read: EISDIR: Is a directory", 125);
+    let asks = dir.path().join("asks");
+    std::fs::write(&asks, "{\"id\":1,\"method\":\"ping\"}\n").expect("a file");
     let full = OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    let mut child = execd().stdin(Stdio::piped()).stdout(full).spawn().expect("it starts");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(b"{\"id\":1,\"method\":\"ping\"}\n").expect("it reads");
-    let done = child.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(said, "execd: stdout cannot be written: ENOSPC: No space left on device\n");
-    assert_eq!(done.status.code(), Some(1));
+    let told = "stdout cannot be written: ENOSPC: No space left on device";
+    ends(File::open(asks).expect("ours"), full.into(), told, 1);
 }
