@@ -49,6 +49,8 @@ fn a_kernel_without_subreapers_runs_commands_and_is_named() {
     says(&mut execd, &["child subreaper: EINVAL: Invalid argument; "]);
 }
 
+/// rule: architecture.md, Bounds: Too low a limit of open files for `--max-sessions` is told at
+///   start, with how many sessions fit
 /// With 256 descriptors `execd run`, which needs one session, refused to start.
 /// rule: architecture.md, Starting a child: What is refused at start and sessions can do without is
 ///   named once, not a reason to refuse
@@ -59,6 +61,9 @@ fn a_low_limit_of_open_files_leaves_room_for_fewer_sessions() {
     let info = execd.result("server_info", json!({}));
     assert_eq!(info["limits"]["max_sessions"], 13, "{info}");
     says(&mut execd, &["open files: the hard limit is 100, so there is room for 13 in"]);
+    // As many as it names do fit.
+    execd.open_all(&["exec sleep 1000"; 13]);
+    assert_eq!(execd.result("exec_command", json!({"cmd": "echo more"}))["output"], "more\n");
     let mut one = Setup::new(&[]).prepared(limit_files(30)).unwatched().start();
     let ran = one.result("exec_command", json!({"cmd": "echo one"}));
     assert_eq!(ran["output"], "one\n");

@@ -44,8 +44,8 @@ const PIECES: &[u8] = b"{&}&[&]&\"&\\&:&,&null&true&0&-1&1e999&1.5&9999999999999
     &[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[&{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":";
 
 fn piece(random: &mut Random) -> &'static [u8] {
-    let all: Vec<&[u8]> = PIECES.split(|byte| *byte == b'&').collect();
-    random.of(&all)
+    static ALL: std::sync::OnceLock<Vec<&[u8]>> = std::sync::OnceLock::new();
+    random.of(ALL.get_or_init(|| PIECES.split(|byte| *byte == b'&').collect()))
 }
 
 /// Changes a line in one way.

@@ -57,30 +57,6 @@ fn thousands_of_sessions_are_started_and_served() {
     assert_eq!(execd.kill(middle)["killed"], json!(true));
 }
 
-/// rule: architecture.md, Bounds: Too low a limit of open files for `--max-sessions` is told at
-///   start, with how many sessions fit
-#[test]
-fn too_few_descriptors_for_the_sessions_are_told_at_the_start() {
-    let script = "ulimit -n 256; exec \"$0\" --max-sessions 4096";
-    let words = ["bash", "-c", script, env!("CARGO_BIN_EXE_execd")];
-    let done = Command::new(words[0])
-        .args(&words[1..])
-        .stdin(std::process::Stdio::null())
-        .output()
-        .expect("bash starts");
-    assert!(done.status.success() && done.stdout.is_empty(), "{done:?}");
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(said.lines().count(), 1, "{said}");
-    // What there is, how many fit, and what can be done.
-    for part in ["256", "52", "ulimit -Hn"] {
-        assert!(said.contains(part), "{part:?} is missing: {said}");
-    }
-    // As many as it names do fit.
-    let mut execd = Setup::of(&words, &[]).start();
-    execd.open_all(&["exec sleep 1000"; 52]);
-    assert_eq!(execd.run("echo more")["output"], "more\n");
-}
-
 // ---- Instructions -----------------------------------------------------------------------
 
 /// An execd under callgrind.

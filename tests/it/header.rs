@@ -72,22 +72,16 @@ fn what_still_runs_says_so_and_the_clock_is_there() {
     let armed = "log_path: LOG\ncwd: /\ncompletion_notification: armed\ntool_time_utc: TIME";
     let waits =
         json!({"cmd": "echo ok; exec sleep 300", "until": {"text": "ok"}, "yield_time_ms": 60_000});
-    for (id, params, expected) in (1..)
-        .zip([
-            (json!({}), end.to_owned()),
-            (
-                json!({"on_exit": "wake", "tty": true, "workdir": "/"}),
-                format!("{armed}\ntty: true"),
-            ),
-            (json!({"cmd": "cat", "yield_time_ms": 30_000}), format!("note: {at_stdin}\n{end}")),
-            (
-                json!({"cmd": "sleep 300 & echo left", "yield_time_ms": 30_000}),
-                format!("note: {holds}\n{end}"),
-            ),
-            (waits, format!("wait: matched \"ok\" → ok\n{end}")),
-        ])
-        .map(|(id, (params, expected))| (id, params, expected))
-    {
+    for (id, (params, expected)) in (1..).zip([
+        (json!({}), end.to_owned()),
+        (json!({"on_exit": "wake", "tty": true, "workdir": "/"}), format!("{armed}\ntty: true")),
+        (json!({"cmd": "cat", "yield_time_ms": 30_000}), format!("note: {at_stdin}\n{end}")),
+        (
+            json!({"cmd": "sleep 300 & echo left", "yield_time_ms": 30_000}),
+            format!("note: {holds}\n{end}"),
+        ),
+        (waits, format!("wait: matched \"ok\" → ok\n{end}")),
+    ]) {
         let params = merged(json!({"cmd": "exec sleep 300", "yield_time_ms": 250}), params);
         let expected = format!("[still running]\nsession_id: {id}\n{expected}");
         assert_eq!(run(&mut execd, params.clone()), expected, "{params}");
