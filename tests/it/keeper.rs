@@ -113,6 +113,9 @@ fn logs_are_private_whatever_the_umask_and_named_after_their_session() {
             assert_eq!(mode(&path), libc::S_IFREG | 0o600);
         }
         assert_eq!(mode(&execd.log_dir()), libc::S_IFDIR | 0o700);
+        let is_writer = |(pid, _): &(i32, char)| comm(*pid) == "sessions-log";
+        let writers = outside::children(execd.pid()).iter().filter(|one| is_writer(one)).count();
+        assert_eq!(writers, usize::from(args.is_empty()), "{args:?}");
     }
     let mut execd = with(0o777)(&[]);
     execd.result("exec_command", json!({"cmd": "echo x"}));
@@ -165,38 +168,6 @@ fn without_logs_there_are_no_files_and_no_paths() {
         execd.kill(session_of(&opened));
         assert!(!execd.log_dir().exists(), "not even the directory");
     }
-}
-
-/// rule: architecture.md, The keeper: `--no-keeper`: logs are written inline
-#[test]
-fn without_a_keeper_logs_are_complete_too() {
-    let mut execd = Execd::with(&["--no-keeper"], &[]);
-    let big = execd.run("head -c 20000000 /dev/zero | tr '\\0' y");
-    tells_no_trouble(&big);
-    assert_eq!(log_of(&big).len(), 20_000_000);
-    assert!(log_of(&big).iter().all(|byte| *byte == b'y'));
-    let session = printer(&mut execd);
-    print(&mut execd, session, 1, 50);
-    assert_eq!(log_of(&execd.listed(session).expect("it runs")), printed(50));
-    assert!(outside::children(execd.pid()).iter().all(|(pid, _)| comm(*pid) != "sessions-log"));
-}
-
-/// rule: architecture.md, The keeper: Two execds share the directory
-#[test]
-fn two_execds_share_the_directory() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let logs = dir.path().join("shared");
-    let started = |()| Execd::with(&["--log-dir", logs.to_str().expect("UTF-8")], &[]);
-    let mut both = [(); 2].map(started);
-    let mut paths = std::collections::BTreeSet::new();
-    for round in 0..10 {
-        for (number, execd) in both.iter_mut().enumerate() {
-            let result = execd.run(&format!("echo {number} {round}"));
-            assert_eq!(log_of(&result), format!("{number} {round}\n").as_bytes());
-            paths.insert(log_path(&result));
-        }
-    }
-    assert_eq!(paths.len(), 20);
 }
 
 /// `TMPDIR=` (empty) made the current directory the place of logs.
@@ -466,6 +437,7 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
 
 // ---- Limits -----------------------------------------------------------------------------
 
+/// rule: architecture.md, The keeper: `--no-keeper`: logs are written inline
 /// rule: architecture.md, The keeper: `--log-max-bytes`: the log ends with a line saying so,
 ///   replies carry `log_truncated: true`
 #[test]

@@ -390,38 +390,31 @@ fn what_has_a_logs_name_and_is_none_is_named_and_not_listed() {
 fn what_somebody_appends_to_an_ended_log_is_not_told() {
     let mut execd = Execd::start();
     let line = execd.run("echo one");
-    let cmd = "printf 12345; printf 67 >&2";
-    let two = execd.result("bash_stream", json!({"command": cmd, "stream": false}));
-    let three = execd.result("bash_stream", json!({"command": "printf three", "stream": false}));
-    let of_stream = |one: &Value| PathBuf::from(one["logPath"].as_str().expect("a path"));
-    let logs = [log_path(&line), of_stream(&two), of_stream(&three)];
-    for log in &logs {
+    let mut stream = |cmd: &str| {
+        let result = execd.result("bash_stream", json!({"command": cmd, "stream": false}));
+        PathBuf::from(result["logPath"].as_str().expect("a path"))
+    };
+    let logs = [log_path(&line), stream("printf 12345; printf 67 >&2"), stream("printf three")];
+    for (id, (log, whole)) in (1..).zip(logs.iter().zip(["one\n", "1234567", "three"])) {
         facts(&log.with_extension("meta"), is_over);
-    }
-    for log in &logs {
         let mut file = fs::File::options().append(true).open(log).expect("the log");
         file.write_all(b"somebody else's\n").expect("room");
-    }
-    for (id, whole) in [(1, "one\n"), (2, "1234567"), (3, "three")] {
         let page = execd.result("read_output", json!({"session_id": id, "from": 0}));
         let told = [&page["text"], &page["total_bytes"], &page["eof"], &page["log_from"]];
         let total = json!(whole.len());
         assert_eq!(told, [&json!(whole), &total, &json!(true), &json!(0)], "{page}");
         assert_absent(&page, &["gap"]);
-    }
-    let page = execd.result("get_process_log", json!({"sessionId": 3}));
-    assert_eq!([&page["text"], &page["totalBytes"]], [&json!("three"), &json!(5)], "{page}");
-    assert_absent(&page, &["omittedBytes"]);
-    for (log, whole) in logs.iter().zip(["one\n", "1234567", "three"]) {
         let shown = log.display().to_string();
         assert_eq!(printed(&execd, &["log", "--raw", &shown]), whole);
         let last = printed(&execd, &["log", "--raw", &shown, "--from", "-2"]);
         assert_eq!(last, whole[whole.len() - 2..]);
         let listed = printed(&execd, &["logs"]);
-        let size = format!("  {0}B/{0}B  ", whole.len());
         let row = listed.lines().find(|row| row.starts_with(&short(log))).expect("its row");
-        assert!(row.contains(&size), "{listed}");
+        assert!(row.contains(&format!("  {0}B/{0}B  ", whole.len())), "{listed}");
     }
+    let page = execd.result("get_process_log", json!({"sessionId": 3}));
+    assert_eq!([&page["text"], &page["totalBytes"]], [&json!("three"), &json!(5)], "{page}");
+    assert_absent(&page, &["omittedBytes"]);
 }
 
 /// rule: logs.md, Reading by people: `--lines N` (also `-n`) prints the last so many lines, however

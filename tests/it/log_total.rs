@@ -65,6 +65,7 @@ fn printing(bytes: usize) -> String {
     format!("yes 0123456789abcdef | head -c {bytes}")
 }
 
+/// rule: architecture.md, The keeper: Two execds share the directory
 /// rule: logs.md, Bounds: Logs of sessions that have ended are deleted, the one that ended first
 ///   before all others
 /// rule: logs.md, Bounds: A log that an execd holds is not among them

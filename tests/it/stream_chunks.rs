@@ -1,12 +1,11 @@
 //! Live chunks of bash_stream: their fields, order and size, characters that are never split,
 //! the bound of a call, and a reader that is slower than the command.
 
-use crate::common::data;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::common::data::assert_same;
+use crate::common::data::{Random, assert_same};
 use crate::common::*;
 use crate::stream_help::*;
 use serde_json::{Value, json};
@@ -50,7 +49,7 @@ fn the_order_of_two_streams_is_exact_within_each() {
 #[test]
 fn any_bytes_give_the_text_that_they_are_as_a_whole() {
     let mut execd = Execd::start();
-    let bytes = data::Random(5).bytes(100_000);
+    let bytes = Random(5).bytes(100_000);
     std::fs::write(execd.file("bytes"), &bytes).expect("a file");
     let (chunks, _) = chunked(&mut execd, "cat bytes; cat bytes >&2", json!({}));
     assert_sizes(&chunks);
@@ -140,6 +139,17 @@ impl Slow {
         }
     }
 
+    /// The same, and so many requests for pages.
+    fn with_pages(pages: u64) -> Self {
+        let mut slow = Self::start("seq -w 1 300000");
+        eventually("all of it is in the log", || slow.logged_bytes() == 300_000 * 7);
+        for id in 100..100 + pages {
+            let params = json!({"sessionId": 1, "limit": 150_000, "encoding": "base64"});
+            slow.send(id, "get_process_log", params);
+        }
+        slow
+    }
+
     /// All lines up to the reply to a request.
     fn lines_until(&mut self, id: u64) -> Vec<Value> {
         let mut lines = vec![self.line()];
@@ -178,35 +188,6 @@ fn follow(chunks: &[Value], log: &Path) -> (usize, usize) {
     (at - dropped, dropped)
 }
 
-/// rule: bash-stream.md, The stream family: Dropped chunks are counted in the next one and in the
-///   result; memory is bounded, the log exact
-#[test]
-fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
-    const LINES: u64 = 3_000_000;
-    let command = format!("seq -w 1 {LINES}");
-    let mut slow = Slow::start(&command);
-    // Nobody reads until all of it, 24 MB, has been written to the log.
-    let total = LINES * 8;
-    eventually("all of it is in the log", || slow.logged_bytes() == total);
-    let peak_kib = slow.host.peak_rss_kib();
-    assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
-    // Requests are answered when somebody reads: what is queued before the answer is bounded.
-    slow.send(2, "ping", json!({}));
-    let mut lines = slow.lines_until(2);
-    let queued: usize = lines.iter().map(|line| line.to_string().len()).sum();
-    assert!(queued < 2 * 1024 * 1024, "{queued} bytes before the answer to a ping");
-    if lines.iter().all(|line| line["id"] != 1) {
-        lines.append(&mut slow.lines_until(1));
-    }
-    let result = &lines.iter().find(|line| line["id"] == 1).expect("the reply")["result"];
-    assert_eq!((&result["status"], &result["exitCode"]), (&json!("completed"), &json!(0)));
-    let (sent, _) = follow(&chunks_in(&lines).collect::<Vec<_>>(), &log_file(result));
-    let dropped = number(result, "droppedBytes");
-    assert_eq!(sent as u64 + dropped, total, "all that was not sent is told");
-    assert!(dropped > 0 && sent > 0, "{sent} sent, {dropped} dropped");
-    data::assert_prints(&log_file(result), &command);
-}
-
 /// A thousand pages for a slow reader once cost 444 MB: each was made into a reply at once.
 /// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
 ///   memory; a cold disk stalls nobody
@@ -214,18 +195,10 @@ fn a_reader_that_does_not_read_costs_no_memory_and_no_byte_of_the_log() {
 fn pages_for_a_slow_reader_are_made_as_it_reads() {
     // Together more than execd may hold.
     const PAGES: u64 = 100;
-    let mut slow = Slow::start("seq -w 1 300000");
-    eventually("all of it is in the log", || slow.logged_bytes() == 300_000 * 7);
-    for id in 0..PAGES {
-        let params = json!({"sessionId": 1, "limit": 150_000, "encoding": "base64"});
-        slow.send(100 + id, "get_process_log", params);
-    }
-    let mut answered = 0;
-    while answered < PAGES {
-        let line = slow.line();
+    let mut slow = Slow::with_pages(PAGES);
+    for line in slow.lines_until(99 + PAGES) {
         if line["id"].as_u64().is_some_and(|id| id >= 100) {
             assert_eq!(line["result"]["nextOffset"], 150_000, "{}", line["error"]);
-            answered += 1;
         }
     }
     let peak_kib = slow.host.peak_rss_kib();
@@ -235,13 +208,8 @@ fn pages_for_a_slow_reader_are_made_as_it_reads() {
 /// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
 #[test]
 fn a_poll_that_is_to_kill_does_so_in_time_though_nobody_reads() {
-    let mut slow = Slow::start("seq -w 1 300000");
-    eventually("all of it is in the log", || slow.logged_bytes() == 300_000 * 7);
     // More than is queued before waits are held back.
-    for id in 100..110 {
-        let params = json!({"sessionId": 1, "limit": 150_000, "encoding": "base64"});
-        slow.send(id, "get_process_log", params);
-    }
+    let mut slow = Slow::with_pages(10);
     slow.send(2, "bash_stream", json!({"command": "echo $$ > pid; exec sleep 300"}));
     let file = slow.host.workdir().join("pid");
     let pid = || std::fs::read_to_string(&file).ok()?.trim().parse().ok();
@@ -279,9 +247,15 @@ fn a_slow_reader_is_told_what_it_missed_and_others_are_served() {
     let peak_kib = slow.host.peak_rss_kib();
     assert!(peak_kib < PEAK_KIB, "{peak_kib} KiB");
     slow.send(99, "kill_process", json!({"sessionId": chunks[0]["sessionId"]}));
-    let lines = slow.lines_until(99);
-    let log = log_file(&lines.last().expect("the reply")["result"]);
+    let mut lines = slow.lines_until(99);
+    if lines.iter().all(|line| line["id"] != 1) {
+        lines.append(&mut slow.lines_until(1));
+    }
     chunks.extend(chunks_in(&lines));
+    let result = &lines.iter().find(|line| line["id"] == 1).expect("the reply")["result"];
+    let log = log_file(result);
     let (sent, dropped) = follow(&chunks, &log);
     assert!(sent > 0 && dropped > 0, "{sent} sent, {dropped} dropped");
+    let total = log.metadata().expect("the log").len();
+    assert_eq!(sent as u64 + number(result, "droppedBytes"), total, "all of it is told");
 }

@@ -5,8 +5,6 @@ use crate::common::*;
 use crate::stream_help::*;
 use serde_json::{Value, json};
 
-/// How many finished processes are remembered.
-const REMEMBERED: usize = 256;
 /// Waits until session_exited has told of this session: all of it has ended.
 fn until_exited(execd: &mut Execd, session: u64) {
     execd.notification("session_exited", |exit| exit["session_id"] == session);
@@ -91,44 +89,34 @@ fn run_many(execd: &mut Execd, command: &str, count: usize, more: &Value) {
     }
 }
 
-/// rule: bash-stream.md, The stream family: TTL, clamped; at most 256, oldest dropped first
-#[test]
-fn the_257th_that_ended_makes_the_first_that_ended_be_forgotten() {
-    let mut execd = Execd::start();
-    // It starts first and ends last: it is not the one that goes.
-    open(&mut execd, "read x");
-    run(&mut execd, "echo oldest");
-    run(&mut execd, "echo second");
-    run_many(&mut execd, "true", REMEMBERED - 2, &json!({}));
-    assert_eq!(rows(&mut execd).len(), REMEMBERED + 1, "they and the one that runs");
-    assert_eq!(poll(&mut execd, 2)["stdout"], "oldest\n");
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-    until_exited(&mut execd, 1);
-    let list = listed_ids(&mut execd);
-    assert_eq!((list.len(), list[0]), (REMEMBERED, 1), "the newest");
-    assert_eq!(list[REMEMBERED - 1], 3, "the oldest that is left");
-    execd.failed("poll_process", json!({"sessionId": 2}), "unknown_session");
-    assert_eq!(poll(&mut execd, 3)["stdout"], "second\n");
-}
-
 /// A busy hour once kept the last 256 whatever was set, and nothing said that others had been
 /// there.
 /// rule: bash-stream.md, The stream family: How long and how many are remembered can be set, and
 ///   list_processes says how many are forgotten
+/// rule: bash-stream.md, The stream family: TTL, clamped; at most 256, oldest dropped first
 #[test]
-fn how_many_are_remembered_can_be_set_and_those_that_went_are_counted() {
+fn the_first_that_ended_is_forgotten_and_counted_when_there_are_too_many() {
     let (flag, variable) = ("--bash-jobs-kept", ("PI_BASH_JOBS_KEPT", "3"));
     let told = |execd: &mut Execd| {
         let list = execd.result("list_processes", json!({}));
         ["forgotten", "keptMax", "keptMs"].map(|field| list[field].clone())
     };
-    for (args, most) in [(&[][..], 3), (&[flag, "2"], 2), (&[flag, "1"], 1)] {
-        let mut execd = Execd::with(args, &[variable]);
+    for (args, envs, most) in
+        [(&[][..], &[][..], 256), (&[], &[variable], 3), (&[flag, "2"], &[variable], 2)]
+    {
+        let mut execd = Execd::with(args, envs);
+        // It starts first and ends last: it is not the one that goes.
+        open(&mut execd, "read x");
         run_many(&mut execd, "true", most, &json!({}));
+        assert_eq!(rows(&mut execd).len(), most + 1, "they and the one that runs");
         assert_eq!(told(&mut execd), [(); 3].map(|()| Value::Null), "nothing was forgotten");
-        run_many(&mut execd, "true", 4, &json!({}));
-        assert_eq!(rows(&mut execd).len(), most, "{args:?}");
-        assert_eq!(told(&mut execd), [json!(4), json!(most), json!(1_800_000)]);
+        execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
+        until_exited(&mut execd, 1);
+        let list = listed_ids(&mut execd);
+        assert_eq!((list.len(), list[0]), (most, 1), "{args:?} {envs:?}");
+        assert!(!list.contains(&2), "the first that ended");
+        execd.failed("poll_process", json!({"sessionId": 2}), "unknown_session");
+        assert_eq!(told(&mut execd), [json!(1), json!(most), json!(1_800_000)]);
     }
 }
 
