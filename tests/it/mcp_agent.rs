@@ -108,6 +108,7 @@ fn a_run_outlasts_a_call_that_is_cut() {
     assert!(said.starts_with("stop: ") && said.ends_with("---\nHalf"), "{said}");
 }
 
+/// rule: mcp.md, Agents: A cancelled agent_result leaves the run, its param `cancel` ends it
 /// rule: mcp.md, Agents: A cancelled agent_execute ends its run, and what it has cost comes with
 ///   the next result
 #[test]
@@ -128,29 +129,18 @@ fn a_cancelled_run_ends_and_what_it_has_cost_is_told() {
     assert!(late.contains("---\nHalf"), "{late}");
     assert!(execd.session_processes().is_empty());
     execd.no_reply_yet(id);
-}
-
-/// rule: mcp.md, Agents: A cancelled agent_result leaves the run, its param `cancel` ends it
-#[test]
-fn only_the_param_of_agent_result_ends_a_run() {
-    let mut execd = with_pi(&["--tools", "agent"], &begun(), &[]);
-    let said = call(&mut execd, "agent_execute", &task(json!({"wait_ms": 0})));
-    let run = json!({"run_id": run_of(&said)});
-    let id = execd.start_request("tools/call", tool("agent_result", &run));
+    // A cancelled agent_result ends nothing.
+    let run = run_of(&call(&mut execd, "agent_execute", &task(json!({"wait_ms": 0}))));
+    let id = execd.start_request("tools/call", tool("agent_result", &json!({"run_id": run})));
     cancel(&mut execd, id);
     execd.nothing_but_a_ping();
-    let mut now = run.clone();
-    now["wait_ms"] = json!(0);
+    let now = json!({"run_id": run, "wait_ms": 0});
     assert!(call(&mut execd, "agent_result", &now).starts_with("running: "));
-    let mut ends = run;
-    ends["cancel"] = json!(true);
-    let said = failing(&mut execd, "agent_result", &ends);
+    let said = failing(&mut execd, "agent_result", &json!({"run_id": run, "cancel": true}));
     assert!(said.starts_with("cancelled: "), "{said}");
     let said = failing(&mut execd, "agent_result", &json!({"run_id": 4_711}));
-    assert!(
-        said.starts_with("unknown run_id 4711: ") && said.ends_with("; none runs now"),
-        "{said}"
-    );
+    assert!(said.starts_with("unknown run_id 4711: "), "{said}");
+    assert!(said.ends_with("; none runs now"), "{said}");
 }
 
 /// rule: mcp.md, Agents: A run that failed is an error of the tool, with its cause and its log

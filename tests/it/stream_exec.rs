@@ -115,19 +115,6 @@ fn one_whose_background_goes_on_past_its_timeout_has_not_timed_out() {
     }
 }
 
-// ---- Background children ----------------------------------------------------------------
-
-/// rule: bash-stream.md, The stream family: Never hangs on a grandchild that holds the pipe
-#[test]
-fn a_grandchild_with_a_session_of_its_own_holds_no_answer() {
-    let mut execd = Execd::start();
-    execd.leaves_processes_behind();
-    let started = now();
-    let result = run(&mut execd, "setsid sleep 300 & echo hi");
-    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
-    assert_eq!((&result["status"], &result["stdout"]), (&json!("completed"), &json!("hi\n")));
-}
-
 // ---- Terminals --------------------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: A PTY has one stream

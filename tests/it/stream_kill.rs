@@ -21,17 +21,28 @@ fn is_killed(result: &Value) -> bool {
 /// rule: bash-stream.md, The stream family: kill_process: SIGKILL to the whole session; another
 ///   signal answers within 2 s
 #[test]
-fn the_default_is_sigkill_and_the_answer_is_the_final_status() {
+fn the_default_is_sigkill_and_all_who_wait_get_the_final_status() {
     let mut execd = Execd::start();
-    open_until(&mut execd, &format!("echo err >&2; {DEAF}"), "ready");
-    let result = kill(&mut execd, 1);
+    let (request, session) = begin(&mut execd, &format!("echo err >&2; {DEAF}"), json!({}));
+    eventually("it is ready", || text(&poll(&mut execd, session), "tail").contains("ready\n"));
+    let poll_params = json!({"sessionId": session, "maxDrainMs": 60_000});
+    let waiting = execd.start_request("poll_process", poll_params);
+    let unified = json!({"session_id": session, "yield_time_ms": 50_000});
+    let unified = execd.start_request("write_stdin", unified);
+    let result = kill(&mut execd, session);
     assert_fields(&result, &killed_and(&[]));
     assert!(is_killed(&result), "{result}");
     assert_eq!((&result["stdout"], &result["stderr"]), (&json!("ready\n"), &json!("err\n")));
     assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
-    assert_eq!(poll(&mut execd, 1), result, "as poll_process");
-    assert_eq!(kill(&mut execd, 1), result, "and as another kill");
-    let row = row(&mut execd, 1).expect("it is listed");
+    assert_eq!(
+        [execd.result_of(request), execd.result_of(waiting)],
+        [result.clone(), result.clone()]
+    );
+    let told = execd.result_of(unified);
+    assert_eq!((&told["wait_status"], &told["signal"]), (&json!("completed"), &json!("SIGKILL")));
+    assert_eq!(poll(&mut execd, session), result, "as poll_process");
+    assert_eq!(kill(&mut execd, session), result, "and as another kill");
+    let row = row(&mut execd, session).expect("it is listed");
     assert_eq!((&row["status"], &row["signal"]), (&json!("failed"), &json!("SIGKILL")));
 }
 
@@ -63,8 +74,9 @@ fn a_grandchild_that_holds_the_pipe_in_a_session_of_its_own_makes_nobody_wait() 
     let mut execd = Execd::start();
     execd.leaves_processes_behind();
     let started = now();
-    for pty in [false, true] {
-        let mode = if pty { "pty" } else { "pipe" };
+    let result = run(&mut execd, "setsid sleep 300 & echo hi");
+    assert_eq!((&result["status"], &result["stdout"]), (&json!("completed"), &json!("hi\n")));
+    for mode in ["pipe", "pty"] {
         let command = "setsid bash -c 'echo held; sleep 300' & sleep 300";
         let opened = open_with(&mut execd, command, json!({"stdinMode": mode}));
         until_printed(&opened, "held");
@@ -148,22 +160,6 @@ fn one_that_ignores_a_signal_is_told_running_after_two_seconds_and_lives_on() {
 }
 
 // ---- Waits while it is killed -----------------------------------------------------------
-
-#[test]
-fn the_call_that_started_it_and_all_polls_get_the_end() {
-    let mut execd = Execd::start();
-    let (request, session) = begin(&mut execd, "sleep 300", json!({}));
-    let poll =
-        execd.start_request("poll_process", json!({"sessionId": session, "maxDrainMs": 60_000}));
-    let unified =
-        execd.start_request("write_stdin", json!({"session_id": session, "yield_time_ms": 50_000}));
-    let killed = kill(&mut execd, session);
-    assert!(is_killed(&killed), "{killed}");
-    assert_eq!(execd.result_of(request), killed);
-    assert_eq!(execd.result_of(poll), killed);
-    let told = execd.result_of(unified);
-    assert_eq!((&told["wait_status"], &told["signal"]), (&json!("completed"), &json!("SIGKILL")));
-}
 
 #[test]
 fn kills_at_once_are_all_answered_and_a_cancelled_one_goes_on_killing() {

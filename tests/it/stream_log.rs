@@ -173,20 +173,17 @@ fn no_page_is_the_last_one_before_the_log_has_all_of_it() {
     let got = execd.result_of(asked);
     assert_same("the page", text(&got, "text").as_bytes(), all.as_bytes());
     assert_absent(&got, &["omittedBytes"]);
-    until_last(&mut execd, id);
+    eventually("a page is the last one", || {
+        page(&mut execd, id, json!({"offset": -1}))["eof"] == true
+    });
     let ended = execd.result_of(begun);
     assert_same("the log", &std::fs::read(log_file(&ended)).expect("it is there"), all.as_bytes());
 }
 
-/// Asks until a page is the last one.
-fn until_last(execd: &mut Execd, id: u64) {
-    eventually("a page is the last one", || page(execd, id, json!({"offset": -1}))["eof"] == true);
-}
-
-/// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
-///   memory; a cold disk stalls nobody
 /// A request for a page once overtook the output that waited for the log writer's pipe: all of it
 /// was told as missing.
+/// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
+///   memory; a cold disk stalls nobody
 /// rule: architecture.md, The keeper: the request goes down the log pipe behind the data, so the
 ///   part has what was handed over before it
 #[test]

@@ -8,24 +8,28 @@ use serde_json::{Value, json};
 
 // ---- What it drains ---------------------------------------------------------------------
 
+/// A poll for the end ended at the first output, so that a chatty build of five seconds took 42 of
+/// them.
 /// rule: bash-stream.md, The stream family: The running form has what came since the last call
+/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
+///   most; of both what is over first; 0 says nothing
 #[test]
-fn each_poll_has_what_came_since_the_last_one() {
-    let mut execd = Execd::start();
+fn each_poll_has_what_came_since_the_last_one_and_one_for_the_end_all_of_it() {
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let opened = open(&mut execd, "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3");
+    let end = execd.start_request("poll_process", json!({"sessionId": 1, "waitMs": 60_000}));
     for word in ["one", "two", "three"] {
         execd.write(json!({"session_id": 1, "chars": format!("{word}\\n")}));
         until_printed(&opened, &format!("{word}!\n"));
         let [polled, again] = [(); 2].map(|()| poll(&mut execd, 1));
-        assert_eq!(
-            (text(&polled, "stdout"), text(&polled, "stderr")),
-            (&*format!("{word}\n"), &*format!("{word}!\n"))
-        );
+        assert_eq!(polled["stdout"], format!("{word}\n"));
+        assert_eq!(polled["stderr"], format!("{word}!\n"));
         assert_eq!((&again["stdout"], &again["stderr"]), (&json!(""), &json!("")));
         assert!(text(&again, "tail").contains(word), "the tail is no drained text: {again}");
+        execd.no_reply_yet(end);
     }
     execd.write(json!({"session_id": 1, "eof": true}));
-    let over = until_over(&mut execd, 1);
+    let over = execd.result_of(end);
     assert_eq!((&over["status"], &over["exitCode"]), (&json!("failed"), &json!(3)));
     assert_eq!(over["stdout"], "one\ntwo\nthree\n", "the whole life");
     assert_eq!(over["stderr"], "one!\ntwo!\nthree!\n");
@@ -86,26 +90,6 @@ fn a_poll_waits_two_minutes_for_output_and_thirty_for_the_end_at_most() {
         execd.ping();
         assert_eq!(execd.result_of(request)["status"], "running");
     }
-}
-
-/// A poll ended at the first output, so that a chatty build of five seconds took 42 of them.
-/// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
-///   most; of both what is over first; 0 says nothing
-#[test]
-fn a_poll_for_the_end_is_one_answer_whatever_output_comes() {
-    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
-    let command = "while read x; do echo \"$x\"; echo \"$x!\" >&2; done; exit 3";
-    let opened = open(&mut execd, command);
-    let request = execd.start_request("poll_process", json!({"sessionId": 1, "waitMs": 60_000}));
-    for word in ["one", "two", "three"] {
-        execd.write(json!({"session_id": 1, "chars": format!("{word}\\n")}));
-        until_printed(&opened, &format!("{word}!\n"));
-        execd.no_reply_yet(request);
-    }
-    execd.write(json!({"session_id": 1, "eof": true}));
-    let polled = execd.result_of(request);
-    assert_eq!((&polled["status"], &polled["exitCode"]), (&json!("failed"), &json!(3)));
-    assert_eq!(polled["stdout"], "one\ntwo\nthree\n");
 }
 
 /// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
@@ -299,37 +283,26 @@ fn a_poll_ends_with_the_text_that_it_waits_for_and_not_with_other_output() {
 
 /// rule: bash-stream.md, The stream family: `until` and `stop` end a wait where output alone does
 ///   not; fields are spelt in camelCase
-#[test]
-fn the_first_call_ends_with_what_it_waits_for_and_takes_nothing() {
-    let mut execd = Execd::start();
-    let params = json!({
-        "command": "echo out; echo failed >&2; read x", "stream": false, "yieldMs": 60_000,
-        "until": {"text": "ready"}, "stop": {"text": "failed"},
-    });
-    let answer = execd.result("bash_stream", params);
-    assert_eq!(
-        (&answer["status"], &answer["wait"]["outcome"]),
-        (&json!("running"), &json!("stopped"))
-    );
-    let polled = poll(&mut execd, id_of(&answer));
-    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("out\n"), &json!("failed\n")));
-}
-
 /// rule: bash-stream.md, The stream family: A text in the output of a process that has ended is
 ///   matched, and the same answer tells the end
 #[test]
-fn what_has_ended_is_matched_by_what_its_polls_tell() {
+fn the_first_call_ends_with_what_it_waits_for_and_polls_of_the_end_match_all() {
     let mut execd = Execd::start();
-    let params = json!({
-        "command": "echo ready; exit 3", "stream": false, "yieldMs": 60_000,
-        "until": {"text": "ready"}, "onImpossible": "wait",
-    });
-    let answer = execd.result("bash_stream", params);
+    let start = |execd: &mut Execd, command: &str| {
+        let until = json!({"until": {"text": "ready"}, "stop": {"text": "failed"}});
+        let params = json!({"command": command, "stream": false, "yieldMs": 60_000});
+        execd.result("bash_stream", merged(params, until))
+    };
+    let answer = start(&mut execd, "echo out; echo failed >&2; read x");
+    let told = (&answer["status"], &answer["wait"]["outcome"]);
+    assert_eq!(told, (&json!("running"), &json!("stopped")));
+    let polled = poll(&mut execd, 1);
+    assert_eq!((&polled["stdout"], &polled["stderr"]), (&json!("out\n"), &json!("failed\n")));
+    let answer = start(&mut execd, "echo ready; exit 3");
     assert_eq!(answer["wait"]["outcome"], "matched");
-    let over = until_over(&mut execd, id_of(&answer));
-    assert_eq!(over["exitCode"], 3);
+    assert_eq!(until_over(&mut execd, 2)["exitCode"], 3);
     for (text, outcome) in [("ready", "matched"), ("else", "exited")] {
-        let polled = poll_with(&mut execd, id_of(&answer), json!({"until": {"text": text}}));
+        let polled = poll_with(&mut execd, 2, json!({"until": {"text": text}}));
         assert_eq!((&polled["exitCode"], &polled["wait"]["outcome"]), (&json!(3), &json!(outcome)));
     }
 }
