@@ -222,13 +222,13 @@ fn fuzz(seed: u64, lines: usize) {
 /// rule: protocol.md, Errors: Bad input is never a crash and never a lost later request
 #[test]
 fn mutated_lines_never_confuse_the_parser_1() {
-    fuzz(0x1234_5678_9abc_def1, 120_000);
+    fuzz(0x1234_5678_9abc_def1, 100_000);
 }
 
 /// rule: architecture.md, Bounds: No panics on input
 #[test]
 fn mutated_lines_never_confuse_the_parser_2() {
-    fuzz(0x0bad_cafe_dead_beef, 120_000);
+    fuzz(0x0bad_cafe_dead_beef, 100_000);
 }
 
 /// What execd is asked in the other tests, and a shell that stays.

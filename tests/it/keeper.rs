@@ -822,10 +822,10 @@ fn while_the_keeper_stands_still_execd_does_not() {
     let slow = execd.result("server_info", json!({}));
     assert!(slow["counters"]["log_write_stalls"].as_u64() >= Some(1), "{slow}");
     go_on(pid);
-    let end = execd.until_exit(loud);
-    assert_eq!(end["output_bytes_total"], bytes + 5);
-    assert_absent(&end, &["failure_message"]);
-    let log = log_of(&end);
+    let ended = execd.until_exit(loud);
+    assert_eq!(ended["output_bytes_total"], bytes + 5);
+    assert_absent(&ended, &["failure_message"]);
+    let log = log_of(&ended);
     assert_eq!(log.len() as u64, bytes + 5, "nothing is lost");
     assert!(log.ends_with(b"done\n") && log[..8_000_000].iter().all(|byte| *byte == b's'));
     let whole = end(&mut execd, quiet);

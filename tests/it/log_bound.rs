@@ -179,6 +179,7 @@ fn kill_keeper(execd: &mut Execd) {
     });
 }
 
+/// rule: logs.md, Bounds: Where the file system makes no holes, a log keeps its first bytes
 /// rule: unified-exec.md, Logs: Where the file system makes no holes, a log keeps its first bytes
 #[test]
 fn where_there_are_no_holes_a_log_keeps_its_first_bytes_and_says_so() {

@@ -6,10 +6,8 @@
 //! (setrlimit(2)) is the disk that is full: writes go in as far as there is room and fail then. It
 //! holds for the whole process, so each test here needs a process of its own, as nextest gives it.
 
-use std::ffi::CString;
 use std::fs;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -336,28 +334,6 @@ fn histories(dir: &Path, numbers: Range<u64>, seed: u64, every: u64) -> u64 {
     trimmed
 }
 
-/// A file system that makes no holes.
-struct Ramfs<'a>(&'a Path);
-
-impl<'a> Ramfs<'a> {
-    /// None where we may not mount.
-    fn mount(at: &'a Path) -> Option<Self> {
-        let path = CString::new(at.as_os_str().as_bytes()).expect("a path");
-        let kind = c"ramfs".as_ptr();
-        // SAFETY: all strings end in NUL and live through the call.
-        let done = unsafe { libc::mount(kind, path.as_ptr(), kind, 0, std::ptr::null()) };
-        (done == 0).then_some(Self(at))
-    }
-}
-
-impl Drop for Ramfs<'_> {
-    fn drop(&mut self) {
-        let path = CString::new(self.0.as_os_str().as_bytes()).expect("a path");
-        // SAFETY: the string ends in NUL and lives through the call.
-        unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
-    }
-}
-
 /// Lives through one third of the histories of `make test`.
 fn a_third(number: u64) {
     let temp = tempfile::tempdir().expect("a directory");
@@ -384,18 +360,6 @@ fn ranges_and_gaps_together_are_all_in_more_histories() {
 #[test]
 fn ranges_and_gaps_together_are_all_in_other_histories() {
     a_third(2);
-}
-
-/// rule: logs.md, Bounds: Where the file system makes no holes, a log keeps its first bytes
-#[test]
-fn ranges_and_gaps_together_are_all_where_there_are_no_holes() {
-    let temp = tempfile::tempdir().expect("a directory");
-    let Some(_mounted) = Ramfs::mount(temp.path()) else {
-        eprintln!("skipped: may not mount a ramfs");
-        return;
-    };
-    let trimmed = histories(temp.path(), 0..HISTORIES / 2, 0x1357_9bdf_0246_8ace, 1);
-    assert_eq!(trimmed, 0, "no log has lost its beginning");
 }
 
 /// Some of an index went in where the disk was full, in front of some of what stood there before:

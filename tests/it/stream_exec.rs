@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use crate::stream_help::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 // ---- Completed and failed ---------------------------------------------------------------
 

@@ -290,7 +290,7 @@ fn the_first_call_ends_with_what_it_waits_for_and_polls_of_the_end_match_all() {
     let mut execd = Execd::start();
     let start = |execd: &mut Execd, command: &str| {
         let until = json!({"until": {"text": "ready"}, "stop": {"text": "failed"}});
-        let params = json!({"command": command, "stream": false, "yieldMs": 60_000});
+        let params = json!({"command": command, "stream": false, "onImpossible": "wait"});
         execd.result("bash_stream", merged(params, until))
     };
     let answer = start(&mut execd, "echo out; echo failed >&2; read x");
