@@ -37,15 +37,6 @@ impl Bounded {
         Self { execd, logs, _dir: None }
     }
 
-    /// On a tmpfs.
-    fn in_memory(more: &[&str]) -> Option<Self> {
-        let dir = tempfile::tempdir_in("/dev/shm").ok()?;
-        let logs = dir.path().join("logs");
-        let place = ["--log-dir", logs.to_str()?];
-        let execd = Execd::with(&[&BOUND, &place, more].concat(), &[]);
-        Some(Self { execd, logs, _dir: Some(dir) })
-    }
-
     /// On a file system without holes, which execd alone sees.
     fn without_holes(more: &[&str]) -> Option<Self> {
         let dir = TempDir::new().ok()?;
@@ -66,14 +57,9 @@ impl Bounded {
         Some(Self { execd, logs, _dir: Some(dir) })
     }
 
-    /// On each file system with holes that can be had here, with and without a keeper.
-    fn everywhere() -> Vec<Self> {
-        let mut all = Vec::new();
-        for more in [&[][..], &["--no-keeper"]] {
-            all.push(Self::usual(more));
-            all.extend(Self::in_memory(more));
-        }
-        all
+    /// With and without a keeper.
+    fn both() -> [Self; 2] {
+        [&[][..], &["--no-keeper"]].map(Self::usual)
     }
 
     fn check_taken(&self) -> u64 {
@@ -115,7 +101,7 @@ fn tells_kept(result: &Value) {
 #[test]
 fn a_flood_keeps_its_last_bytes_in_their_places_and_takes_no_more_than_its_bound() {
     let wrote = lines(1, LINES);
-    for mut one in Bounded::everywhere() {
+    for mut one in Bounded::both() {
         let result = one.execd.run(&flood());
         assert_eq!(result["output_bytes_total"], wrote.len(), "{result}");
         tells_kept(&result);
@@ -127,7 +113,7 @@ fn a_flood_keeps_its_last_bytes_in_their_places_and_takes_no_more_than_its_bound
 /// rule: unified-exec.md, Logs: The log takes no more of the disk than N and a sixteenth of it
 #[test]
 fn yes_never_takes_more_of_the_disk_than_its_bound() {
-    for mut one in Bounded::everywhere() {
+    for mut one in Bounded::both() {
         let session = session_of(&one.execd.open("exec yes"));
         let (begun, mut most, mut total) = (Instant::now(), 0, 0);
         while total < 64 << 20 {
@@ -169,16 +155,6 @@ fn a_log_below_its_bound_or_without_one_is_kept_whole() {
     }
 }
 
-fn kill_keeper(execd: &mut Execd) {
-    let pid = execd.keeper();
-    send_signal(pid, libc::SIGKILL);
-    eventually("the keeper is gone", || !is_alive(pid));
-    eventually("there is another one", || {
-        let info = execd.result("server_info", json!({}));
-        info["keeper_pid"].as_i64().is_some_and(|now| now != i64::from(pid))
-    });
-}
-
 /// rule: logs.md, Bounds: Where the file system makes no holes, a log keeps its first bytes
 /// rule: unified-exec.md, Logs: Where the file system makes no holes, a log keeps its first bytes
 #[test]
@@ -211,27 +187,30 @@ fn where_there_are_no_holes_a_log_keeps_its_first_bytes_and_says_so() {
 /// rule: unified-exec.md, Logs: A new log writer goes on where the kept part of a log begins
 #[test]
 fn a_keeper_that_is_killed_is_followed_by_one_that_knows_what_is_kept() {
-    for one in [Some(Bounded::usual(&[])), Bounded::in_memory(&[])] {
-        let Some(mut one) = one else { continue };
-        let mut printer = Printer::start(&mut one.execd);
-        // Below a step, above it, and when the beginning is gone.
-        for count in [1_000, 20_000, LINES, LINES / 2] {
-            printer.print(&mut one.execd, count);
-            let listed = one.execd.listed(printer.session).expect("it runs");
-            let file = log_path(&listed);
-            let whole = printer.wrote.len() as u64;
-            eventually("the log has it all", || {
-                file.metadata().map_or(0, |found| found.len()) == whole
-            });
-            kill_keeper(&mut one.execd);
-            one.check_taken();
-        }
-        printer.print(&mut one.execd, 20_000);
-        let end = printer.end(&mut one.execd);
-        tells_kept(&end);
-        one.check_kept(&end, &printer.wrote);
-        assert!(one.check_taken() >= KEEP_BYTES);
+    let mut one = Bounded::usual(&[]);
+    let mut printer = Printer::start(&mut one.execd);
+    // Below a step, above it, and when the beginning is gone.
+    for count in [1_000, 20_000, LINES, LINES / 2] {
+        printer.print(&mut one.execd, count);
+        let file = log_path(&one.execd.listed(printer.session).expect("it runs"));
+        let whole = printer.wrote.len() as u64;
+        eventually("the log has it all", || {
+            file.metadata().map_or(0, |found| found.len()) == whole
+        });
+        let pid = one.execd.keeper();
+        send_signal(pid, libc::SIGKILL);
+        eventually("the keeper is gone", || !is_alive(pid));
+        eventually("there is another one", || {
+            let now = one.execd.result("server_info", json!({}))["keeper_pid"].as_i64();
+            now.is_some_and(|now| now != i64::from(pid))
+        });
+        one.check_taken();
     }
+    printer.print(&mut one.execd, 20_000);
+    let end = printer.end(&mut one.execd);
+    tells_kept(&end);
+    one.check_kept(&end, &printer.wrote);
+    assert!(one.check_taken() >= KEEP_BYTES);
 }
 
 /// rule: unified-exec.md, Logs: Replies say from where on a log is kept: `log_from`, and a line of
