@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -40,10 +40,7 @@ impl Shared {
         let path = self.logs.join(format!("execd-{number}-0123abcd.log"));
         fs::write(&path, vec![b'x'; bytes]).expect("there is room");
         fs::write(path.with_extension("meta"), "{}\n").expect("there is room");
-        let file = File::options().write(true).open(&path).expect("just made");
-        // Blocks are given where they are written, not before.
-        file.sync_all().expect("a disk");
-        file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).expect("ours");
+        age(&path, age_s);
         path
     }
 
@@ -60,9 +57,12 @@ impl Shared {
     }
 }
 
-/// Prints so many bytes.
-fn printing(bytes: usize) -> String {
-    format!("yes 0123456789abcdef | head -c {bytes}")
+/// Makes a log look as if nobody had written to it for so long.
+fn age(log: &Path, age_s: u64) {
+    let file = File::options().write(true).open(log).expect("ours");
+    // Blocks are given where they are written, not before.
+    file.sync_all().expect("a disk");
+    file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).expect("ours");
 }
 
 /// rule: architecture.md, The keeper: Two execds share the directory
@@ -74,9 +74,9 @@ fn the_logs_that_ended_first_go_after_a_start_and_none_that_an_execd_holds() {
     for extra in [&[][..], &["--no-keeper"]] {
         let shared = Shared::new();
         let mut other = shared.execd(&["--log-total-bytes", "0", "--log-keep-days", "0"]);
-        let held = log_path(&other.open(&format!("{}; exec sleep 300", printing(MIB))));
-        let file = File::options().write(true).open(&held).expect("ours");
-        file.set_modified(SystemTime::now() - Duration::from_secs(20_000)).expect("ours");
+        let cmd = format!("head -c {MIB} /dev/zero; exec sleep 300");
+        let held = log_path(&other.open(&cmd));
+        age(&held, 20_000);
         let logs: Vec<PathBuf> =
             (1..=6).map(|n| shared.ended(n, 3 * MIB, 10_000 - n * 100)).collect();
         shared.forget_the_last_look();
@@ -124,8 +124,7 @@ fn a_log_has_the_time_of_its_end() {
     let mut execd = shared.execd(&[]);
     let reply = execd.open("echo here; read line");
     let log = log_path(&reply);
-    let file = File::options().write(true).open(&log).expect("ours");
-    file.set_modified(SystemTime::now() - Duration::from_secs(5_000)).expect("ours");
+    age(&log, 5_000);
     let ended = SystemTime::now() - Duration::from_secs(60);
     execd.kill(session_of(&reply));
     eventually("its time is that of the end", || {
@@ -141,8 +140,7 @@ fn people_delete_logs_and_are_told_what_went_and_what_stayed() {
     let shared = Shared::new();
     let mut execd = shared.execd(&[]);
     let held = log_path(&execd.open("echo here; exec sleep 300"));
-    let file = File::options().write(true).open(&held).expect("ours");
-    file.set_modified(SystemTime::now() - Duration::from_secs(9 * 86_400)).expect("ours");
+    age(&held, 9 * 86_400);
     // A look for old logs must not be faster than the person.
     let (old, young) = (shared.ended(1, 10_000, 5_000), shared.ended(2, 10_000, 100));
     let clean = |more: &[&str]| {
