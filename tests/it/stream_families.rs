@@ -56,10 +56,12 @@ fn the_reads_of_the_families_take_nothing_from_each_other() {
 
 // ---- Sessions of exec_command under the stream family -----------------------------------
 
+/// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
 #[test]
 fn a_session_of_exec_command_can_be_polled_and_is_listed() {
     let mut execd = Execd::start();
-    let opened = execd.open_with("echo hi; echo err >&2; read x; exit 4", json!({"name": "n"}));
+    let more = json!({"name": "n", "on_exit": "wake"});
+    let opened = execd.open_with("echo hi; echo err >&2; read x; exit 4", more);
     let session = session_of(&opened);
     until_logged(&opened, "err");
     let row = row(&mut execd, session).expect("it is listed");
@@ -73,9 +75,12 @@ fn a_session_of_exec_command_can_be_polled_and_is_listed() {
     let over = until_over(&mut execd, session);
     assert_eq!((&over["status"], &over["exitCode"]), (&json!("failed"), &json!(4)));
     assert_eq!((&over["stdout"], &over["aggregated"]), (&json!("hi\nerr\n"), &json!("hi\nerr\n")));
-    // The end that this family was told is still there for the other.
+    // The end that this family was told is still there for the other, and so is the wake.
+    let exit = execd.notification("session_exited", |_| true);
+    assert_eq!((&exit["wake"], &exit["observed"]), (&json!(true), &json!(false)));
     let result = unified_poll(&mut execd, session);
     assert_eq!((&result["exit_code"], &result["wait_status"]), (&json!(4), &json!("completed")));
+    assert_eq!(exits_of(&mut execd, session).len(), 1, "exactly once");
 }
 
 /// rule: bash-stream.md, The stream family: What unified-exec has removed is remembered too
@@ -97,20 +102,6 @@ fn one_that_unified_exec_has_consumed_is_remembered() {
     assert_eq!((&page["text"], &page["eof"]), (&json!("hi\nbye\n"), &json!(true)));
 }
 
-/// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
-#[test]
-fn a_poll_removes_no_session_and_uses_up_no_wake() {
-    let mut execd = Execd::start();
-    let opened = execd.open_with("read x; exit 3", json!({"on_exit": "wake"}));
-    let session = session_of(&opened);
-    execd.result("write_stdin", json!({"sessionId": session, "data": "\n"}));
-    assert_eq!(until_over(&mut execd, session)["exitCode"], 3);
-    let exit = execd.notification("session_exited", |_| true);
-    assert_eq!((&exit["wake"], &exit["observed"]), (&json!(true), &json!(false)));
-    execd.until_listed_exited(session);
-    assert_eq!(exits_of(&mut execd, session).len(), 1, "exactly once");
-}
-
 // ---- Notifications ----------------------------------------------------------------------
 
 #[test]
@@ -123,19 +114,14 @@ fn a_job_is_announced_at_once_and_its_end_right_after_the_reply() {
     assert_eq!((&exit["observed"], exit.get("wake")), (&json!(true), None));
     let place = execd.reply_position(request);
     assert_eq!(execd.position(|line| line["method"] == "session_exited"), Some(place + 1));
-    assert!(
-        execd.position(|line| line["method"] == "session_started").is_some_and(|at| at < place)
-    );
-}
-
-#[test]
-fn the_exit_of_a_job_with_a_background_comes_when_that_has_ended() {
-    let mut execd = Execd::start();
+    let started = execd.position(|line| line["method"] == "session_started");
+    assert!(started.is_some_and(|at| at < place));
+    // With a background it comes when that has ended.
     run(&mut execd, &format!("({}) & exit 2", until_file("go")));
-    assert!(exits_of(&mut execd, 1).is_empty());
+    assert!(exits_of(&mut execd, session + 1).is_empty());
     go(&execd, "go");
     let exit = execd.notification("session_exited", |_| true);
-    assert_eq!((&exit["session_id"], &exit["exit_code"]), (&json!(1), &json!(2)));
+    assert_eq!((&exit["session_id"], &exit["exit_code"]), (&json!(session + 1), &json!(2)));
     assert_eq!(exit["observed"], true, "the reply told the end");
 }
 
