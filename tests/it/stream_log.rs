@@ -148,73 +148,57 @@ fn a_large_log_is_read_by_pages_in_constant_memory() {
 
 /// A page whose beginning was in the log alone once came from memory, without that beginning and as
 /// the last one, while nobody had said yet that there is a log; and a page said that it was the
-/// last one before the log had all of it, which its reader looked into next.
+/// last one before the log had all of it, which its reader looked into next. A request for a page
+/// once overtook the output that waited for the log writer's pipe: all of it was told as missing.
 /// rule: bash-stream.md, The stream family: `eof` is true when the page reaches the end, nothing
 ///   more will come, and the log has all of it
-#[test]
-fn no_page_is_the_last_one_before_the_log_has_all_of_it() {
-    let mut execd = Execd::start();
-    let (first, _) = begin(&mut execd, "true", json!({}));
-    execd.result_of(first);
-    let stopped = Stopped::new(execd.keeper());
-    let (begun, id) = begin(&mut execd, "seq 1 18000", json!({"stream": false}));
-    eventually("all of it is read", || {
-        let row = row(&mut execd, id);
-        row.is_some_and(|row| row["outputBytes"] == 96_894 && row["status"] == "completed")
-    });
-    let whole = json!({"sessionId": id, "limit": 150_000});
-    let asked = execd.start_request("get_process_log", whole);
-    execd.no_reply_yet(asked);
-    let end = page(&mut execd, id, json!({"offset": -6}));
-    assert_eq!(text(&end, "text"), "18000\n");
-    assert!(end["eof"] == false || end["logComplete"] == false, "{end}");
-    drop(stopped);
-    let all: String = (1..=18_000).map(|n| format!("{n}\n")).collect();
-    let got = execd.result_of(asked);
-    assert_same("the page", text(&got, "text").as_bytes(), all.as_bytes());
-    assert_absent(&got, &["omittedBytes"]);
-    eventually("a page is the last one", || {
-        page(&mut execd, id, json!({"offset": -1}))["eof"] == true
-    });
-    let ended = execd.result_of(begun);
-    assert_same("the log", &std::fs::read(log_file(&ended)).expect("it is there"), all.as_bytes());
-}
-
-/// A request for a page once overtook the output that waited for the log writer's pipe: all of it
-/// was told as missing.
 /// rule: bash-stream.md, The stream family: Pages of a log put together equal the file, in constant
 ///   memory; a cold disk stalls nobody
 /// rule: architecture.md, The keeper: the request goes down the log pipe behind the data, so the
 ///   part has what was handed over before it
 #[test]
-fn a_page_has_what_waits_for_a_log_writer_that_stands_still() {
+fn while_the_log_writer_stands_still_no_page_lacks_anything_or_is_the_last_one() {
     let mut execd = Execd::start();
-    let (first, _) = begin(&mut execd, "true", json!({}));
-    execd.result_of(first);
+    run(&mut execd, "true");
     let stopped = Stopped::new(execd.keeper());
+    let ended = |execd: &mut Execd| {
+        let (begun, id) = begin(execd, "seq 1 18000", json!({"stream": false}));
+        eventually("all of it is read", || {
+            let row = row(execd, id);
+            row.is_some_and(|row| row["outputBytes"] == 96_894 && row["status"] == "completed")
+        });
+        let whole = json!({"sessionId": id, "limit": 150_000});
+        let asked = execd.start_request("get_process_log", whole);
+        execd.no_reply_yet(asked);
+        (begun, id, asked)
+    };
+    let (begun, id, page_of_one) = ended(&mut execd);
+    let end = page(&mut execd, id, json!({"offset": -6}));
+    assert_eq!(text(&end, "text"), "18000\n");
+    assert!(end["eof"] == false || end["logComplete"] == false, "{end}");
     // More than the pipe and the queue of one log take.
     let (_, flood) = begin(&mut execd, "head -c 3000000 /dev/zero", json!({"stream": false}));
-    let stands_still = |execd: &mut Execd| {
-        let read = row(execd, flood).map_or(0, |row| number(&row, "outputBytes"));
-        read > 1_100_000
-    };
-    eventually("the pipe to the log writer is full", || stands_still(&mut execd));
-    let (_, id) = begin(&mut execd, "seq 1 18000", json!({"stream": false}));
-    eventually("all of it is read", || {
-        row(&mut execd, id).is_some_and(|row| row["outputBytes"] == 96_894)
+    eventually("the pipe to the log writer is full", || {
+        row(&mut execd, flood).is_some_and(|row| number(&row, "outputBytes") > 1_100_000)
     });
-    let page = execd.start_request("get_process_log", json!({"sessionId": id, "limit": 150_000}));
-    let part = execd.start_request("read_output", json!({"session_id": id, "from": 0}));
-    execd.no_reply_yet(page);
+    let (_, other, page_of_other) = ended(&mut execd);
+    let part = execd.start_request("read_output", json!({"session_id": other, "from": 0}));
     drop(stopped);
     let all: String = (1..=18_000).map(|n| format!("{n}\n")).collect();
-    let got = execd.result_of(page);
-    assert_same("the page", text(&got, "text").as_bytes(), all.as_bytes());
-    assert_absent(&got, &["omittedBytes"]);
+    for request in [page_of_one, page_of_other] {
+        let got = execd.result_of(request);
+        assert_same("the page", text(&got, "text").as_bytes(), all.as_bytes());
+        assert_absent(&got, &["omittedBytes"]);
+    }
     let got = execd.result_of(part);
     let to = usize::try_from(number(&got, "to")).expect("a place");
     assert_same("the part", text(&got, "text").as_bytes(), &all.as_bytes()[..to]);
     assert_eq!((&got["from"], &got["gap"]), (&json!(0), &Value::Null));
+    eventually("a page is the last one", || {
+        page(&mut execd, id, json!({"offset": -1}))["eof"] == true
+    });
+    let result = execd.result_of(begun);
+    assert_same("the log", &logged(&result), all.as_bytes());
 }
 
 /// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
