@@ -15,6 +15,7 @@ use crate::common::{
     AT_ONCE, Execd, Setup, assert_absent, contains, eventually, go, is_alive, left_out, log_of,
     log_path, output, send_signal, session_of, until_file,
 };
+use crate::log_help::*;
 use serde_json::{Value, json};
 
 /// The pid of execd's keeper; None while there is none.
@@ -23,13 +24,6 @@ fn keeper(execd: &mut Execd) -> Option<i32> {
     let pid = i32::try_from(info.get("keeper_pid")?.as_i64()?).ok()?;
     until_runs(pid, "sessions-log");
     Some(pid)
-}
-
-fn kill_keeper(execd: &mut Execd) -> i32 {
-    let pid = keeper(execd).expect("there is a keeper");
-    send_signal(pid, libc::SIGKILL);
-    eventually("the keeper is gone", || !is_alive(pid));
-    pid
 }
 
 /// A result tells of log trouble.
@@ -42,44 +36,8 @@ fn tells_no_trouble(result: &Value) {
     assert_absent(result, &["failure_message", "log_complete", "log_truncated"]);
 }
 
-/// Lines `n` to `m` as the commands of these tests print them.
-fn numbers(from: u64, to: u64) -> Vec<u8> {
-    (from..=to).flat_map(|n| format!("line {n}\n").into_bytes()).collect()
-}
-
-/// A shell loop that prints the numbers of the range that it reads from its stdin.
-const PRINT_RANGES: &str = "echo up; while read a b; do i=$a; while [ $i -le $b ]; do \
-                            echo line $i; i=$((i+1)); done; done";
-
-fn printer(execd: &mut Execd) -> u64 {
-    execd.open_until_with(PRINT_RANGES, "up", json!({"shell": "sh"}))
-}
-
 /// Who writes the logs: a process of its own, or execd.
 const WRITERS: [&[&str]; 2] = [&[], &["--no-keeper"]];
-
-/// Ends the input of a session; its last result.
-fn end(execd: &mut Execd, session: u64) -> Value {
-    execd.write(json!({"session_id": session, "eof": true, "yield_time_ms": 30_000}))
-}
-
-/// What the printer has printed up to this line.
-fn printed(to: u64) -> Vec<u8> {
-    [b"up\n".to_vec(), numbers(1, to)].concat()
-}
-
-/// A request without an id: carried out, never answered.
-fn write_unanswered(execd: &mut Execd, session: u64) {
-    let params = json!({"session_id": session, "chars": "\\n"});
-    let line = json!({"jsonrpc": "2.0", "method": "write_stdin", "params": params});
-    execd.send_line(&line.to_string());
-}
-
-/// Lets the printer print a range and takes all of it.
-fn print(execd: &mut Execd, session: u64, from: u64, to: u64) {
-    let chars = format!("{from} {to}\\n");
-    execd.input_until(session, &chars, &format!("line {to}\n"));
-}
 
 // ---- Files ------------------------------------------------------------------------------
 
@@ -466,7 +424,8 @@ fn a_log_ends_at_its_limit_and_says_so() {
                 !truncated || execd.poll_now(session)["log_truncated"] == true
             });
         }
-        let end = end(&mut execd, session);
+        let eof = json!({"session_id": session, "eof": true, "yield_time_ms": 30_000});
+        let end = execd.write(eof);
         assert_eq!(end["log_truncated"], true, "{end}");
         assert!(log_of(&end).starts_with(&[vec![b'a'; 999], vec![b'b']].concat()));
     }
@@ -568,20 +527,22 @@ fn a_log_that_cannot_be_created_has_no_path_and_the_reason_is_told() {
 fn a_log_directory_that_was_deleted_is_made_anew() {
     for args in WRITERS {
         let mut execd = Execd::with(args, &[]);
-        let session = printer(&mut execd);
+        let mut printer = Printer::start(&mut execd);
+        printer.until_logged(&mut execd);
         std::fs::remove_dir_all(execd.log_dir()).expect("ours");
         let result = execd.run("echo anew");
         tells_no_trouble(&result);
         assert_eq!(log_of(&result), b"anew\n");
         // The log of before is gone: it is not named until it has begun anew.
         eventually("it is not named", || {
-            execd.listed(session).expect("it runs").get("log_path").is_none()
+            execd.listed(printer.session).expect("it runs").get("log_path").is_none()
         });
-        print(&mut execd, session, 1, 3);
-        let end = end(&mut execd, session);
+        printer.print(&mut execd, 2);
+        let end = printer.end(&mut execd);
         assert!(tells_trouble(&end), "{end}");
         let log = String::from_utf8_lossy(&log_of(&end)).into_owned();
-        assert!(log.ends_with("line 3\n") && log.contains("3 bytes were not logged]\n"), "{log}");
+        let wanted = "3 bytes were not logged]\n0000001\n0000002\ndone\n";
+        assert!(log.ends_with(wanted), "{log}");
     }
 }
 
@@ -620,7 +581,7 @@ fn logging_stops_before_the_file_system_is_full() {
     let Some(disk) = SmallDisk::mount(4_096) else { return };
     let logs = disk.path().join("logs");
     let mut execd = Execd::with(&["--log-dir", logs.to_str().expect("UTF-8")], &[]);
-    let session = printer(&mut execd);
+    execd.run("true");
     std::fs::write(disk.path().join("filler"), vec![b'f'; 3_950 * 1024]).expect("room");
     let result = execd.run("echo hello");
     assert_eq!(result["log_truncated"], true, "{result}");
@@ -630,7 +591,6 @@ fn logging_stops_before_the_file_system_is_full() {
             .contains("[the log ends here: less than 1 GiB and 5 %")
     );
     assert_eq!(output(&result), "hello\n");
-    execd.kill(session);
 }
 
 // ---- A keeper that is gone --------------------------------------------------------------
@@ -641,7 +601,8 @@ fn logging_stops_before_the_file_system_is_full() {
 fn a_keeper_that_dies_under_load_leaves_a_log_that_counts_what_it_lacks() {
     let mut execd = Execd::start();
     // The most of it comes when the log writer stands still, however fast the machine is.
-    let to = |last: u64| format!("while [ $i -le {last} ]; do echo line $i; i=$((i+1)); done");
+    let print = "do printf '%07d\\n' $i; i=$((i+1)); done";
+    let to = |last: u64| format!("while [ $i -le {last} ]; {print}");
     let cmd = format!("i=1; {}; {}; {}", to(5_000), until_file("gate"), to(150_000));
     let sessions: Vec<u64> =
         (0..2).map(|_| session_of(&execd.open_with(&cmd, json!({"shell": "sh"})))).collect();
@@ -665,8 +626,8 @@ fn a_keeper_that_dies_under_load_leaves_a_log_that_counts_what_it_lacks() {
     for session in sessions {
         let end = execd.until_exit(session);
         assert_eq!(end["exit_code"], 0, "no child is blocked or killed for it: {end}");
-        assert!(output(&end).ends_with("line 150000"), "memory has the end");
-        let lost = counted_gaps(&log_of(&end), &numbers(1, 150_000));
+        assert!(output(&end).ends_with("0150000"), "memory has the end");
+        let lost = counted_gaps(&log_of(&end), &lines(1, 150_000));
         assert_eq!(lost > 0, tells_trouble(&end), "what is missing is told, and only that: {end}");
         gaps += lost;
     }
@@ -703,12 +664,14 @@ fn a_writer_that_cannot_be_started_blocks_nobody_and_is_back_when_it_can() {
         return;
     }
     let mut execd = Execd::start();
-    let session = printer(&mut execd);
-    print(&mut execd, session, 1, 5);
+    let mut printer = Printer::start(&mut execd);
+    printer.print(&mut execd, 5);
     let failing = "inject=execve:error=ENOMEM";
     let only = ["-f", "-P", "/proc/self/exe", "-e", "trace=execve", "-e", failing];
     let trace = Trace::attach(execd.pid(), &only);
-    kill_keeper(&mut execd);
+    let old = execd.keeper();
+    send_signal(old, libc::SIGKILL);
+    eventually("the keeper is gone", || !is_alive(old));
     eventually("execd knows", || tells_trouble(&execd.run("true")));
     // Without one: trouble in every reply, and nobody is held up by it.
     let before = Instant::now();
@@ -716,13 +679,13 @@ fn a_writer_that_cannot_be_started_blocks_nobody_and_is_back_when_it_can() {
     assert_eq!((&result["output"], &result["exit_code"]), (&json!("shown\n"), &json!(4)));
     assert!(tells_trouble(&result), "{result}");
     assert_absent(&result, &["log_path"]);
-    print(&mut execd, session, 6, 10);
-    let told = execd.poll_now(session);
+    printer.print(&mut execd, 5);
+    let told = execd.poll_now(printer.session);
     assert!(tells_trouble(&told), "{told}");
     assert!(log_path(&told).exists(), "the log of before is still named");
     let cmd = "read x; head -c 5000000 /dev/zero | tr '\\0' w; echo; echo end; exec cat";
     let big = session_of(&execd.open_with(cmd, json!({"raw_output": true})));
-    write_unanswered(&mut execd, big);
+    execd.start_request("write_stdin", json!({"session_id": big, "chars": "\\n"}));
     eventually("no child is blocked for it", || {
         execd.listed(big).expect("it runs")["output_bytes_total"] == 5_000_005
     });
@@ -730,15 +693,15 @@ fn a_writer_that_cannot_be_started_blocks_nobody_and_is_back_when_it_can() {
     // Whatever else takes its time here: waiting for an ack, each would take 250 ms at least.
     let mut ends = (0..20).map(|_| execd.run("true")["effective_wait_ms"].as_u64().expect("told"));
     assert!(ends.any(|waited_ms| waited_ms < 250), "an end is answered at once");
-    let entry = execd.listed(session).expect("it runs");
+    let entry = execd.listed(printer.session).expect("it runs");
     let failure = entry["failure_message"].as_str().unwrap_or_default();
     assert!(failure.contains("log writer is gone"), "{entry}");
     drop(trace);
     eventually("there is another", || keeper(&mut execd).is_some());
-    print(&mut execd, session, 11, 15);
-    let end = end(&mut execd, session);
+    printer.print(&mut execd, 5);
+    let end = printer.end(&mut execd);
     assert!(tells_trouble(&end), "{end}");
-    assert_eq!(counted_gaps(&log_of(&end), &printed(15)), 1);
+    assert_eq!(counted_gaps(&log_of(&end), &printer.wrote), 1);
 }
 
 /// Once it had died a second time there was none for up to a minute.
@@ -747,14 +710,11 @@ fn a_writer_that_cannot_be_started_blocks_nobody_and_is_back_when_it_can() {
 #[test]
 fn a_writer_that_is_killed_or_reads_nonsense_again_and_again_is_back_at_once() {
     let mut execd = Execd::start();
-    let session = printer(&mut execd);
+    let mut printer = Printer::start(&mut execd);
     let started = Instant::now();
     for round in 1..=4 {
-        print(&mut execd, session, round, round);
-        eventually("the log has it all", || {
-            let log = log_of(&execd.listed(session).expect("it runs"));
-            log.ends_with(&numbers(round, round))
-        });
+        printer.print(&mut execd, 1);
+        printer.until_logged(&mut execd);
         let old = keeper(&mut execd).expect("there is a keeper");
         if round < 4 {
             send_signal(old, libc::SIGKILL);
@@ -774,10 +734,10 @@ fn a_writer_that_is_killed_or_reads_nonsense_again_and_again_is_back_at_once() {
         assert_eq!((round, log_of(&result)), (round, b"logged\n".to_vec()));
     }
     assert!(started.elapsed() < AT_ONCE);
-    print(&mut execd, session, 5, 5);
-    let end = end(&mut execd, session);
+    printer.print(&mut execd, 1);
+    let end = printer.end(&mut execd);
     tells_no_trouble(&end);
-    assert_eq!(log_of(&end), printed(5));
+    assert_eq!(log_of(&end), printer.wrote);
 }
 
 // ---- A disk that stalls -----------------------------------------------------------------
@@ -788,14 +748,14 @@ fn a_writer_that_is_killed_or_reads_nonsense_again_and_again_is_back_at_once() {
 #[test]
 fn while_the_keeper_stands_still_execd_does_not() {
     let mut execd = Execd::start();
-    let quiet = printer(&mut execd);
+    let mut quiet = Printer::start(&mut execd);
     let pid = keeper(&mut execd).expect("a keeper");
     // More than the pipe (1 MiB), the queue (1 MiB) and the child's pipe take together.
     let bytes = 8_000_000_u64;
     let cmd = format!("read x; head -c {bytes} /dev/zero | tr '\\0' s; echo done >&2");
     let loud = session_of(&execd.open_with(&cmd, json!({"shell": "sh"})));
     stop(pid);
-    write_unanswered(&mut execd, loud);
+    execd.start_request("write_stdin", json!({"session_id": loud, "chars": "\\n"}));
     let mut last = 0;
     eventually("its output pauses at the bounds", || {
         let total = execd.listed(loud).expect("it runs")["output_bytes_total"].as_u64();
@@ -808,7 +768,7 @@ fn while_the_keeper_stands_still_execd_does_not() {
     assert!(last < 4 * 1024 * 1024, "bounded: {last}");
     assert_eq!(execd.listed(loud).expect("it runs")["running"], true, "its child waits");
     // Others go on; the log holds up nobody but by 250 ms at an exit.
-    print(&mut execd, quiet, 1, 100);
+    quiet.print(&mut execd, 100);
     for _ in 0..50 {
         let sent = Instant::now();
         execd.ping();
@@ -828,9 +788,9 @@ fn while_the_keeper_stands_still_execd_does_not() {
     let log = log_of(&ended);
     assert_eq!(log.len() as u64, bytes + 5, "nothing is lost");
     assert!(log.ends_with(b"done\n") && log[..8_000_000].iter().all(|byte| *byte == b's'));
-    let whole = end(&mut execd, quiet);
+    let whole = quiet.end(&mut execd);
     tells_no_trouble(&whole);
-    assert_eq!(log_of(&whole), printed(100));
+    assert_eq!(log_of(&whole), quiet.wrote);
 }
 
 /// rule: architecture.md, The keeper: The keeper has its own session, ignores INT, TERM, HUP and
@@ -838,11 +798,11 @@ fn while_the_keeper_stands_still_execd_does_not() {
 #[test]
 fn a_stopped_keeper_does_not_keep_execd_from_ending() {
     let mut execd = Execd::start();
-    let session = printer(&mut execd);
-    print(&mut execd, session, 1, 5);
+    let mut printer = Printer::start(&mut execd);
+    printer.print(&mut execd, 5);
     let pid = keeper(&mut execd).expect("a keeper");
     stop(pid);
-    print(&mut execd, session, 6, 9);
+    printer.print(&mut execd, 4);
     execd.close_stdin();
     let started = Instant::now();
     assert!(execd.wait_exit().success());
@@ -856,5 +816,6 @@ fn a_stopped_keeper_does_not_keep_execd_from_ending() {
     go_on(pid);
     eventually("the keeper has ended", || !is_alive(pid));
     let log = std::fs::read(path).expect("it exists");
-    assert_eq!(log, printed(9));
+    let more = log.strip_prefix(printer.wrote.as_slice());
+    assert!(more.is_some_and(|more| b"done\n".starts_with(more)), "{log:?}");
 }

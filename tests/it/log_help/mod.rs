@@ -46,6 +46,15 @@ impl Printer {
         });
     }
 
+    /// Waits until the log has all of it.
+    pub fn until_logged(&self, execd: &mut Execd) {
+        eventually("the log has it all", || {
+            let listed = execd.listed(self.session).expect("it runs");
+            let log = listed["log_path"].as_str().and_then(|path| std::fs::read(path).ok());
+            log.is_some_and(|log| log == self.wrote)
+        });
+    }
+
     /// Lets it end, and gives what is said of the end.
     pub fn end(&mut self, execd: &mut Execd) -> Value {
         let end = json!({"session_id": self.session, "eof": true, "yield_time_ms": 30_000});
