@@ -322,7 +322,7 @@ fn results_are_no_longer_than_what_hosts_hand_on() {
             let (bytes, lines) = (said.len(), said.lines().count());
             assert!((most_bytes / 5..=most_bytes).contains(&bytes), "{set}, {command}: {bytes}");
             assert!(lines <= 2_000, "{set}, {command}: {lines} lines");
-            assert!(said.contains(&format!("{last}\n[Showing ")), "{set}, {command}: {said}");
+            assert!(said.contains(&format!("{last}\n\n[Showing ")), "{set}, {command}: {said}");
         }
     }
     for (variables, shown) in
@@ -754,7 +754,7 @@ fn only_logs_of_what_runs_are_subscribed_to() {
 /// rule: mcp.md, Waits: A progress token is a string or a whole number
 #[test]
 fn tokens_are_strings_and_whole_numbers() {
-    let mut execd = connected(&[], &json!({}));
+    let mut execd = connected(&["--on-impossible", "wait"], &json!({}));
     let mut params =
         tool("exec_command", &json!({"cmd": "echo one; exec cat", "until": {"text": "never"}}));
     let fit = json!([0, "", -7, 1.0, u64::MAX, "\u{2028}\""]);

@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 fn stdout_and_stderr_are_apart_and_merged_in_order_of_arrival() {
     let mut execd = Execd::start();
     let [a, b, c] = ["a", "b", "c"].map(until_file);
-    let command = format!("echo 1; {a}; echo 2 >&2; {b}; printf '10%%\\r3\\n'; {c}; echo 4 >&2");
+    let command = format!("echo 1; {a}; echo 2 >&2; {b}; printf '1\\r3\\n'; {c}; echo 4 >&2");
     let (request, session) = begin(&mut execd, &command, json!({}));
     for (stream, text, next) in
-        [("stdout", "1\n", "a"), ("stderr", "2\n", "b"), ("stdout", "10%\r3\n", "c")]
+        [("stdout", "1\n", "a"), ("stderr", "2\n", "b"), ("stdout", "1\r3\n", "c")]
     {
         let wanted =
             json!({"request_id": request, "sessionId": session, "stream": stream, "chunk": text});
@@ -30,7 +30,7 @@ fn stdout_and_stderr_are_apart_and_merged_in_order_of_arrival() {
     assert_fields(&result, &ENDED);
     assert_eq!((&result["stdout"], &result["stderr"]), (&json!("1\n3\n"), &json!("2\n4\n")));
     assert_eq!(result["aggregated"], "1\n2\n3\n4\n");
-    assert_eq!(logged(&result), b"1\n2\n10%\r3\n4\n");
+    assert_eq!(logged(&result), b"1\n2\n1\r3\n4\n");
     let reply = execd.reply_position(request);
     assert!(!execd.any_after(reply, |line| line["method"] == "tool_execution_output"));
 }
