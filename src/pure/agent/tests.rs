@@ -453,7 +453,7 @@ fn numbers_of_a_stop_are_in_its_words() {
             Stop::FirstEventTimeout(30_000),
             "timeout",
             "no event from the model within 30000 ms of pi's start (first_event_timeout_ms); pi has \
-             told \"message_end\" last",
+             started, and its own last event is \"message_end\"",
         ),
         (
             Stop::IdleTimeout(5),

@@ -458,13 +458,13 @@ fn the_first_attempt_and_the_last_event() {
     // Events, 10 ms apart; the first attempt, and the last event.
     let table: Vec<(Vec<Value>, Option<u64>, &str)> = vec![
         (vec![], None, "pi has said nothing"),
-        (vec![event("agent_start")], None, "pi has told \"agent_start\" last"),
-        (vec![call("read"), call("Bash")], None, "pi has told \"tool_execution_start\" last"),
+        (vec![event("agent_start")], None, "pi has started, and its own last event is \"agent_start\""),
+        (vec![call("read"), call("Bash")], None, "its own last event is \"tool_execution_start\""),
         (vec![call("read"), call("bash"), call("write")], Some(20), "\"tool_execution_start\""),
-        (vec![call("write"), event("new one")], Some(10), "pi has told \"new one\" last"),
-        (vec![assembled, call("bash")], Some(10), "\"tool_execution_start\" last"),
-        (vec![event("tool_execution_update")], None, "\"tool_execution_update\" last"),
-        (vec![event("message_update")], None, "\"message_update\" last"),
+        (vec![call("write"), event("new one")], Some(10), "its own last event is \"new one\""),
+        (vec![assembled, call("bash")], Some(10), "is \"tool_execution_start\""),
+        (vec![event("tool_execution_update")], None, "is \"tool_execution_update\""),
+        (vec![event("message_update")], None, "is \"message_update\""),
     ];
     for (events, first_attempt_ms, words) in table {
         let end = End {
