@@ -442,8 +442,8 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
     let dir = tempfile::tempdir().expect("a directory");
     let logs = dir.path().join("logs");
     let at = logs.to_str().expect("UTF-8");
-    // Each execd starts without the stamp and is left to look once: the writer of one that has ended
-    // may look after its end, and would take the place of the next one.
+    // Each execd starts without the stamp and is left to look once: the writer of one that has
+    // ended may look after its end, and would take the place of the next one.
     let started = |args: &[&str]| {
         match std::fs::remove_file(logs.join(".execd-cleaned")) {
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),

@@ -125,8 +125,8 @@ impl AgentRun {
         )
     }
 
-    /// What pi has said last while the model said nothing: a run's first events are pi's own, of the
-    /// prompt that it has taken.
+    /// What pi has said last while the model said nothing: a run's first events are pi's own, of
+    /// the prompt that it has taken.
     fn came_from_pi(&self) -> String {
         self.last_event().map_or_else(
             || String::from("; pi has said nothing"),
