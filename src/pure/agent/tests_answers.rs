@@ -458,7 +458,11 @@ fn the_first_attempt_and_the_last_event() {
     // Events, 10 ms apart; the first attempt, and the last event.
     let table: Vec<(Vec<Value>, Option<u64>, &str)> = vec![
         (vec![], None, "pi has said nothing"),
-        (vec![event("agent_start")], None, "pi has started, and its own last event is \"agent_start\""),
+        (
+            vec![event("agent_start")],
+            None,
+            "pi has started, and its own last event is \"agent_start\"",
+        ),
         (vec![call("read"), call("Bash")], None, "its own last event is \"tool_execution_start\""),
         (vec![call("read"), call("bash"), call("write")], Some(20), "\"tool_execution_start\""),
         (vec![call("write"), event("new one")], Some(10), "its own last event is \"new one\""),
