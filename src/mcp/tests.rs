@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::Asked;
 use super::progress::{Note, Progress};
 use super::{Mcp, Settings};
 use crate::config::Config;
-use crate::engine::codec::{Asked, Codec};
 use crate::limits::{MCP_ALIVE_MS, MCP_LATE_BYTES, MCP_PROGRESS_MS, MCP_TEXT_BYTES, NS_PER_MS};
 use crate::pure::tests_random::Random;
 use crate::wire::RequestId;

@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{assert_none, sources};
 
 /// The floors from the top. What stands beside each other in a row may not import its neighbour.
-const FLOORS: [&[&str]; 11] = [
+const FLOORS: [&[&str]; 12] = [
     &["main"],
     &["cli"],
+    &["mcp"],
     &["front"],
     &["families"],
     &["engine"],
     &["wire", "config"],
     &["session"],
-    &["keeper"],
+    &["keeper", "client"],
     &["sys"],
     &["pure"],
     &["limits"],

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 
 use super::streams::Streams;
 use crate::cli::say::{EXIT_FAILED, EXIT_TIMEOUT};
-use crate::front::mcp::summary;
 use crate::limits::AGENT_SHOWN_CHARS;
+use crate::mcp::summary;
 use crate::pure::text::fit::{columns, cut, wrapped};
 use crate::pure::text::visible::one_line;
 use crate::sys::{host, stdio};
