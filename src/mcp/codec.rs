@@ -1,5 +1,5 @@
-//! The way in and out of the protocol: what each line of the host and of execd leads to. Each function
-//! appends whole lines to `out`, or none.
+//! The way in and out of the protocol: what each line of the host and of execd leads to. Each
+//! function appends whole lines to `out`, or none.
 
 use serde_json::json;
 
@@ -20,7 +20,10 @@ impl Mcp {
             return Vec::new();
         }
         match wire::parse(line) {
-            Ok(request) => return self.take(&request, out),
+            Ok(request) => match unlike_the_protocol(line, &request) {
+                None => return self.take(&request, out),
+                Some((id, error)) => Self::push_error(&id, &error, out),
+            },
             // An answer to a request of ours: there are none.
             Err(_) if is_answer(line) => {}
             Err(refused) => {
@@ -133,6 +136,20 @@ impl Mcp {
         }
         self.resources.tick(now_ns, out);
     }
+}
+
+/// What of a request is right for execd, which is lenient, and not for the protocol: the id to
+/// refuse it by, and why. Nobody is told of a notification.
+fn unlike_the_protocol(line: &[u8], request: &wire::Request<'_>) -> Option<(RequestId, RpcError)> {
+    let id = request.id.clone()?;
+    if id.as_json().starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && id.as_json().contains(['.', 'e', 'E'])
+    {
+        let why = "id must be a string or a whole number";
+        return Some((RequestId::null(), RpcError::invalid_request(why)));
+    }
+    let is_named = value(line).get("jsonrpc").is_some();
+    (!is_named).then(|| (id, RpcError::invalid_request("jsonrpc must be \"2.0\"")))
 }
 
 /// Whether a line without a method is an answer.

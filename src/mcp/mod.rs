@@ -147,6 +147,8 @@ struct Request<'a> {
     id: RequestId,
     params: &'a Map<String, Value>,
     era: Era,
+    /// Its client shows messages to its model that nobody has asked for.
+    has_channel: bool,
 }
 
 impl Request<'_> {
@@ -183,11 +185,11 @@ impl Mcp {
             return Err(RpcError::invalid_param("cursor", message));
         }
         let (fresh, result) = match method {
-            "initialize" => (Fresh::Once, self.initialize(request.params)),
+            "initialize" => (Fresh::Once, self.initialize(request.params)?),
             "ping" if old => (Fresh::Once, json!({})),
-            "server/discover" => (Fresh::Lasting, self.discover()),
+            "server/discover" => (Fresh::Lasting, self.discover(request.has_channel)),
             "tools/list" => {
-                let tools = tools::list(&self.settings, self.has_channel);
+                let tools = tools::list(&self.settings, request.has_channel);
                 era::push_result(out, &request.id, era, Fresh::Lasting, &tools);
                 return Ok(Vec::new());
             }
@@ -226,30 +228,28 @@ impl Mcp {
         Ok(Vec::new())
     }
 
-    fn initialize(&mut self, params: &Map<String, Value>) -> Value {
-        let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+    fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, RpcError> {
+        let asked = params.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| {
+            RpcError::invalid_param("protocolVersion", "protocolVersion must be a string")
+        })?;
         let version = era::spoken(asked);
-        let channel = params
-            .get("capabilities")
-            .and_then(|all| all.get("experimental"))
-            .and_then(|all| all.get(era::CHANNEL));
-        self.has_channel = channel.is_some_and(Value::is_object);
-        let mut about = self.about();
+        self.has_channel = era::has_channel(params.get("capabilities"));
+        let mut about = self.about(self.has_channel);
         about["protocolVersion"] = version.into();
         about["serverInfo"] = era::server();
-        about
+        Ok(about)
     }
 
-    fn discover(&self) -> Value {
-        let mut about = self.about();
+    fn discover(&self, has_channel: bool) -> Value {
+        let mut about = self.about(has_channel);
         about["supportedVersions"] = json!(era::VERSIONS);
         about
     }
 
     /// What the server says of itself in both eras.
-    fn about(&self) -> Value {
+    fn about(&self, has_channel: bool) -> Value {
         let mut capabilities = json!({"tools": {}, "resources": {"subscribe": true}});
-        if self.has_channel {
+        if has_channel {
             capabilities["experimental"] = json!({era::CHANNEL: {}});
         }
         json!({
@@ -273,7 +273,7 @@ impl Mcp {
         let progress = token.and_then(|token| Progress::new(token, clock::now_ns()));
         let none_or_object = |all: &Value| all.is_object() || all.is_null();
         let is_object = request.params.get("arguments").is_none_or(none_or_object);
-        let own = (progress.as_ref(), self.has_channel);
+        let own = (progress.as_ref(), request.has_channel);
         let params = if is_object {
             tools::params(&self.settings, tool, given, own)
         } else {
@@ -410,7 +410,12 @@ impl Mcp {
         };
         let outcome = self.fits(&id).and_then(|()| {
             let era = era::of(&request.method, &params)?;
-            self.request(&request.method, &Request { id: id.clone(), params: &params, era }, out)
+            let has_channel = match era {
+                Era::Connected => self.has_channel,
+                Era::Stateless => era::has_channel(era::capabilities(&params)),
+            };
+            let asked = Request { id: id.clone(), params: &params, era, has_channel };
+            self.request(&request.method, &asked, out)
         });
         outcome.unwrap_or_else(|error| {
             Self::push_error(&id, &error, out);

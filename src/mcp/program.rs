@@ -1,6 +1,6 @@
-//! `execd mcp` as a process: it stands between a host, on stdin and stdout, and an execd that it has
-//! started. What their lines mean is left to [`Mcp`]; this file moves them, and decides what the end
-//! of each of the two means for the other.
+//! `execd mcp` as a process: it stands between a host, on stdin and stdout, and an execd that it
+//! has started. What their lines mean is left to [`Mcp`]; this file moves them, and decides what
+//! the end of each of the two means for the other.
 
 use std::ffi::OsString;
 

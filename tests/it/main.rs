@@ -76,6 +76,7 @@ mod log_total;
 mod mcp;
 mod mcp_agent;
 mod mcp_help;
+mod mcp_program;
 mod no_proc;
 mod notes;
 mod params;
