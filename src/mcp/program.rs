@@ -32,6 +32,9 @@ const MCP_PIPED_MS: u64 = 100;
 /// How long such calls are waited for.
 const MCP_LAST_CALLS_MS: u64 = 60_000;
 
+/// An execd that has lived for less is not replaced: the next one would end as soon.
+const MCP_SHORT_LIFE_MS: u64 = 1_000;
+
 /// Asks execd to end with all that it has started. No request of a host has such an id.
 const SHUTDOWN: &[u8] = b"{\"id\":\"execd shutdown\",\"method\":\"shutdown\",\"params\":{}}\n";
 
@@ -60,8 +63,8 @@ pub struct Program {
     mcp: Mcp,
     start: Start,
     execd: Fresh,
-    /// That execd has said something.
-    execd_spoke: bool,
+    /// When that execd was started.
+    started_ns: u64,
     signals: SignalFd,
     input: Channel,
     input_ended: bool,
@@ -126,7 +129,7 @@ impl Program {
             lines: LineSplitter::new(start.max_line_bytes),
             start,
             execd,
-            execd_spoke: false,
+            started_ns: clock::now_ns(),
             signals,
             input,
             input_ended: false,
@@ -243,7 +246,6 @@ impl Program {
 
     fn hear_execd(&mut self) {
         while let Some(line) = self.execd.connection.next_text() {
-            self.execd_spoke = true;
             let Ok(said) = serde_json::from_slice::<Said<'_>>(&line) else { continue };
             let id = said.id.and_then(|id| RequestId::from_json(id.get()));
             let out = self.outbox.buffer();
@@ -353,10 +355,12 @@ impl Program {
     /// execd has ended although nobody has asked it to: calls are answered, and another one is
     /// started. Gives a reason for people where that one would end at once, too.
     fn start_again(&mut self) -> Result<(), String> {
-        if !std::mem::take(&mut self.execd_spoke) {
-            return Err("execd mcp: the execd that it has started has ended at once".to_owned());
+        let lived_ns = clock::now_ns() - self.started_ns;
+        if lived_ns < MCP_SHORT_LIFE_MS * NS_PER_MS {
+            return Err("the execd that execd mcp has started has ended at once".to_owned());
         }
         let execd = start_execd(&self.start)?;
+        self.started_ns = clock::now_ns();
         let how = match std::mem::replace(&mut self.execd, execd).wait() {
             Some(ExitStatus::Signal(signal)) => format!("by signal {signal}"),
             Some(ExitStatus::Code(code)) => format!("with status {code}"),

@@ -2,11 +2,12 @@
 //! a host's lines is refused.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::common::outside::{children, comm, output_at_end};
-use crate::common::{Execd, eventually, is_alive, send_signal};
+use crate::common::{Execd, eventually, is_alive, now, send_signal};
 use crate::mcp_help::{call, connected, mcp, stateless, text_of, tool};
 
 /// The execd that the program has started.
@@ -31,6 +32,9 @@ fn sleeper(program: &mut Execd) -> i32 {
 fn when_execd_is_killed_calls_are_answered_and_another_one_serves() {
     let mut program = connected(&[], &json!({}));
     for _ in 0..2 {
+        // One that has just begun is not replaced.
+        let since = now();
+        eventually("it has lived for a while", || since.elapsed() > Duration::from_millis(1_100));
         let (execd, pid) = (execd_of(&program), sleeper(&mut program));
         let waits = json!({"cmd": "echo up; exec sleep 1000", "yield_time_ms": 30_000});
         let mut params = tool("exec_command", &waits);
