@@ -403,7 +403,7 @@ fn a_disk_that_takes_no_log_costs_no_result() {
     assert!(place.read("run.log").contains("agent_end"), "nothing is lost");
 }
 
-/// rule: agent.md, execd agent: Exit 0, 1, 124
+/// rule: agent.md, execd agent: Exit 0, 1, 124, 125
 #[test]
 fn exit_statuses_tell_how_it_ended() {
     // 1: a failure, with what pi said.
@@ -422,14 +422,14 @@ fn exit_statuses_tell_how_it_ended() {
     assert_eq!((status, out.as_str()), (124, "Half\n"), "{err}");
     assert!(err.contains("timeout_ms"), "{err}");
     assert!(!is_alive(place.pi()), "nobody is left");
-    // 1: no pi.
+    // 125: no pi.
     let place = Place::new(&[], "");
     let (status, out, err) = place.said(&["--pi", "/nowhere/pi", "x"]);
-    assert_eq!((status, out.as_str()), (1, ""));
+    assert_eq!((status, out.as_str()), (125, ""));
     assert!(err.contains("npm install -g @earendil-works/pi-coding-agent"), "{err}");
     let (status, out, _) = place.said(&["--pi", "/nowhere/pi", "--json", "x"]);
     let result: Value = serde_json::from_str(&out).expect("the result");
-    assert_eq!((status, &result["event"]), (1, &json!("result")));
+    assert_eq!((status, &result["event"]), (125, &json!("result")));
 }
 
 /// rule: agent.md, execd agent: Exit 130 on Ctrl-C, and nothing is left

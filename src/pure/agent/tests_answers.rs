@@ -140,6 +140,23 @@ fn what_is_wrong_with_a_usage_is_told_wherever_it_is() {
         assert_eq!(told["error_kind"], "drift", "{event}");
         assert!(told["error"].as_str().unwrap().starts_with(words), "{}", told["error"]);
     }
+    let usage = || json!({"input": 1, "output": 1, "cost": {"total": 0.1}});
+    for (path, value) in [
+        ("/input", json!(1e17)),
+        ("/cacheRead", json!(-1)),
+        ("/reasoning", json!("5")),
+        ("/totalTokens", json!(1e300)),
+        ("/cost/input", json!(-0.1)),
+    ] {
+        let mut odd = usage();
+        let (parent, name) = path.rsplit_once('/').unwrap();
+        odd.pointer_mut(parent).unwrap()[name] = value;
+        let event = json!({"type": "entry_appended", "entry": {"type": "usage", "usage": odd}});
+        let told = result(&[answer(&json!({})), event]);
+        let words = format!("usage{} is not a number from 0 to 2^53", path.replace('/', "."));
+        assert_eq!(told["finish_reason"], "wire_drift", "{path}");
+        assert!(told["error"].as_str().unwrap().starts_with(&words), "{}", told["error"]);
+    }
 }
 
 /// rule: agent.md, The result: A usage whose message_end was lost is taken from turn_end, then from
