@@ -182,21 +182,6 @@ fn what_is_copied_comes_from_where_pi_would_have_read_it() {
     assert!(!stage.noted("nothing/list").contains("json"));
 }
 
-/// rule: agent.md, Isolation: keep_agent_dir keeps it, and the result says where it is
-#[test]
-fn a_directory_that_is_kept_is_there_after_the_run_and_after_others() {
-    let mut stage = Stage::new(&[]);
-    let result = stage.run("kept", merged(isolated(), json!({"keep_agent_dir": true})));
-    let dir = PathBuf::from(result["agent_dir"].as_str().expect("its path"));
-    assert_eq!(stage.dir("kept"), dir);
-    assert_eq!(dir.parent().expect("a parent"), stage.execd.log_dir());
-    assert_eq!(dir.metadata().expect("it is there").permissions().mode() & 0o777, 0o700);
-    let result = stage.run("other", isolated());
-    assert_absent(&result, &["agent_dir"]);
-    until_gone(&stage.dir("other"));
-    assert!(dir.join("sessions/new.jsonl").exists(), "all that pi has put there");
-}
-
 /// rule: agent.md, Keys: A key of a provider that pi has no variable for stands in an auth.json of
 ///   the run's own, over what models.json says; all else is the shared directory's
 #[test]
@@ -309,17 +294,9 @@ fn a_key_that_pi_would_take_for_something_else_is_refused() {
         assert!(said.contains("must not begin with ! nor have $ in it"), "{said}");
         assert!(!said.contains(key), "{said}");
     }
-    // In a variable it is what it is; in a directory of a run's own it is in both.
+    // In a variable it is what it is.
     let key = "of-$HOME-and-more";
     let plain = json!({"model": "anthropic/x", "api_key": key, "isolation": "shared"});
     assert_eq!(stage.run("variable", plain)["success"], true);
     assert!(stage.noted("variable/env").contains("ANTHROPIC_API_KEY=of-$HOME-and-more"));
-    // The default may be said too.
-    let said = json!({"model": "anthropic/x", "api_key": "!of-$HOME", "isolation": "shared"});
-    assert_eq!(stage.run("shared-said", said)["success"], true);
-    let both = json!({"model": "anthropic/x", "api_key": KEY});
-    assert_eq!(stage.run("both", merged(isolated(), both))["success"], true);
-    assert!(stage.noted("both/env").contains(&format!("ANTHROPIC_API_KEY={KEY}")));
-    let auth = parsed(&stage.noted("both/auth.json"));
-    assert_eq!(auth["anthropic"], json!({"type": "api_key", "key": KEY}));
 }

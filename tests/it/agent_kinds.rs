@@ -141,16 +141,3 @@ fn run_as(execd: &mut Execd, script: &str, more: &Value) -> Value {
     let pi = fake_pi(execd, script);
     execd.result("agent_execute", merged(params(&pi, json!({})), more.clone()))
 }
-
-/// rule: agent.md, error_kind: What execd ended itself, and pi's own fields, count before any words
-#[test]
-fn a_cancelled_run_is_of_no_kind_of_its_own() {
-    let mut execd = Execd::start();
-    stream_file(&execd, "stream", &begun());
-    let pi = fake_pi(&execd, "cat stream; exec sleep 1000");
-    let id = execd.start_request("agent_execute", params(&pi, json!({})));
-    execd.notification("agent_event", |event| event["event"] == "text");
-    assert!(execd.cancel(id));
-    let result = execd.result_of(id);
-    assert_eq!((&result["error_kind"], &result["error"]), (&json!("other"), &json!("cancelled")));
-}

@@ -153,22 +153,3 @@ fn a_name_that_leads_elsewhere_is_not_followed() {
     assert!(error.starts_with("the prompt is in no file: directory "), "{error}");
     assert!(!stage.execd.file("none/argv").exists(), "pi was not started");
 }
-
-/// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
-///   named by the text
-#[test]
-fn what_a_killed_execd_has_left_is_removed_by_the_next_one() {
-    let mut stage = Stage::with(&[], &[]);
-    std::fs::create_dir(stage.execd.file("slow")).expect("a directory");
-    std::fs::write(stage.execd.file("slow/wait"), "").expect("a file");
-    stage.begin_in("slow", &long("x"), json!({}));
-    until_exists(&stage.execd.file("slow/argv"));
-    let path = stage.path("slow");
-    send_signal(stage.execd.pid(), 9);
-    stage.execd.until_no_session_process();
-    assert!(path.exists(), "nobody was there to remove it");
-    let runtime = stage.execd.runtime_dir();
-    let mut next = Execd::with(&[], &[("XDG_RUNTIME_DIR", &runtime.to_string_lossy())]);
-    next.ping();
-    until_gone(&path);
-}

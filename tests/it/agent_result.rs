@@ -125,12 +125,6 @@ fn what_is_no_run_is_refused() {
         let which = "neither a run that goes on nor one of the last 64 results kept";
         assert_eq!(message, format!("unknown run_id {id}: {which}; none runs now"));
     }
-    // A result that was told is not kept.
-    let file = stream_file(&execd, "lines", &answer("Done"));
-    let pi = fake_pi(&execd, &format!("cat {}", file.display()));
-    assert_eq!(execd.result("agent_execute", params(&pi, json!({})))["success"], true);
-    execd.failed("agent_result", json!({"run_id": cat + 2}), "unknown_session");
-    execd.refused("agent_result", json!({}), "run_id");
     let pi = fake_pi(&execd, "sleep 1000");
     let runs = [(); 2].map(|()| leave(&mut execd, &pi, json!({})));
     let message = execd.failed("agent_result", json!({"run_id": cat}), "unknown_session");

@@ -75,6 +75,8 @@ fn refused() -> Vec<Value> {
 /// rule: agent.md, execd agent: A terminal shows tool calls, failures, retries and why a run failed
 ///   in lines that fit it
 /// rule: agent.md, execd agent: Lines are cut or broken at the terminal's width
+/// rule: agent.md, execd agent: A tool that fails is a line on stderr, with the first line of its
+///   output
 #[test]
 fn a_run_that_is_refused_reads_well_at_80_and_at_40_columns() {
     if !can_draw() {
@@ -153,6 +155,7 @@ $";
 }
 
 /// rule: agent.md, execd agent: No line that is rewritten where stderr is no terminal
+/// rule: agent.md, execd agent: `-v` shows what the model thinks
 /// rule: agent.md, execd agent: `-v` shows what the model thinks, dimmed on a terminal without
 ///   `NO_COLOR`
 /// rule: cli.md, Help: NO_COLOR is honoured, no colour off a terminal

@@ -85,23 +85,6 @@ fn every_end_has_the_text_of_pis_bash() {
     }
 }
 
-/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
-///   log; counts of the whole output
-#[test]
-fn the_counts_hold_for_output_that_memory_no_longer_has() {
-    let mut execd = Execd::start();
-    let result = bash(&mut execd, "seq 1 500000");
-    let notice =
-        format!("\n\n[Showing lines 498001-500000 of 500000. Full output: {}]", log(&result));
-    assert!(text(&result).ends_with(&notice), "{}", &text(&result)[text(&result).len() - 200..]);
-    let cut = &result["truncation"];
-    assert_eq!((&cut["totalLines"], &cut["outputLines"]), (&json!(500_000), &json!(2_000)));
-    assert_eq!((&cut["totalBytes"], &cut["truncatedBy"]), (&json!(3_388_895), &json!("lines")));
-    assert_eq!(std::fs::read(log(&result)).expect("the log").len(), 3_388_895);
-    let result = bash(&mut execd, "echo first; head -c 900000 /dev/zero | tr '\\0' x; echo");
-    assert!(text(&result).contains("[Showing last 50.0KB of line 2 (line is 878.9KB)."));
-}
-
 /// rule: bash.md, bash and tmux: No ANSI garbage; the log has every byte
 #[test]
 fn text_is_clean_and_the_log_has_every_byte() {
@@ -113,18 +96,6 @@ fn text_is_clean_and_the_log_has_every_byte() {
     assert_eq!(logged, b"\x1b[31mred\x1b[0m\r\n10%\r20%\n\xff\n");
     let result = bash(&mut execd, "printf 'x\\303'");
     assert_eq!(text(&result), "x\u{fffd}", "what stays unfinished is said");
-}
-
-/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
-///   log; counts of the whole output
-#[test]
-fn without_logs_the_notice_names_none() {
-    let mut execd = Execd::with(&["--no-log"], &[]);
-    let result = bash(&mut execd, "seq 1 3000");
-    assert!(text(&result).ends_with("\n\n[Showing lines 1001-3000 of 3000]"));
-    assert_absent(&result, &["log_path"]);
-    let always = json!({"alwaysShowOutputFilePath": true});
-    assert_eq!(text(&within(&mut execd, "echo hi", always)), "hi\n");
 }
 
 #[test]
@@ -145,29 +116,6 @@ fn trouble_with_the_log_is_told_beside_the_text() {
 }
 
 // ---- What cannot start ------------------------------------------------------------------
-
-/// rule: bash.md, bash and tmux: A command that cannot start is a result that says why
-#[test]
-fn what_cannot_start_is_a_result_that_says_why() {
-    let mut execd = Execd::start();
-    let result = within(&mut execd, "echo hi", json!({"cwd": "/no/such"}));
-    assert_fields(
-        &result,
-        &["status", "name", "exit_code", "output", "wall_time_seconds", "text", "is_error"],
-    );
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(-1)));
-    let gone = "Working directory does not exist: /no/such\nCannot execute bash commands.";
-    assert_eq!(refusal(&result), gone);
-    let result = within(&mut execd, "echo hi", json!({"shellPath": "nosuchshell"}));
-    assert_eq!(refusal(&result), "spawn nosuchshell: ENOENT: No such file or directory");
-    let file = execd.file("plain");
-    std::fs::write(&file, "").expect("a file");
-    let result = within(&mut execd, "echo hi", json!({"cwd": file}));
-    assert!(refusal(&result).contains("ENOTDIR"), "{result}");
-    let long = bash(&mut execd, &format!("echo {}", "x".repeat(200_000)));
-    assert!(refusal(&long).contains("E2BIG"), "{}", &text(&long)[..100]);
-    assert!(listed(&mut execd).is_empty());
-}
 
 // ---- What a command gets ----------------------------------------------------------------
 
@@ -275,30 +223,6 @@ fn timeouts_are_the_contexts_and_capped() {
     }
 }
 
-/// rule: bash.md, bash and tmux: The shell is gone, background children hold the output: 50 ms
-///   later pi's text and who runs where
-#[test]
-fn a_shell_that_is_gone_answers_although_others_hold_its_output() {
-    let mut execd = Execd::start();
-    let result = bash(&mut execd, "sleep 300 & echo started");
-    let pid = result["still_running"][0]["pid"].as_i64().expect("a pid");
-    let held = format!("Still running in background window @1: sleep (pid {pid})");
-    let expected = format!("started\n\n\n{held}. Later output: {}", log(&result));
-    assert_eq!(done(&result), expected);
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("completed"), &json!(0)));
-    let result = bash(&mut execd, "(exec sleep 300) & exit 4");
-    let held =
-        "(no output)\n\nCommand exited with code 4\n\nStill running in background window @2: ";
-    assert!(refusal(&result).starts_with(held), "{result}");
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(4)));
-    assert_eq!(listed(&mut execd), ["@1", "@2"]);
-    for window in ["@1", "@2"] {
-        done(&tmux_on(&mut execd, "kill", window, json!({})));
-    }
-    execd.until_no_session_process();
-    assert!(listed(&mut execd).is_empty());
-}
-
 /// rule: bash.md, bash and tmux: The shell is gone: the window lives until its children end, and is
 ///   not told twice
 #[test]
@@ -313,16 +237,6 @@ fn a_window_that_others_hold_lives_until_they_end_and_is_not_told_again() {
     assert!(listed(&mut execd).is_empty());
     assert!(execd.notified("window_exited").is_empty(), "its reply told the end");
     assert_eq!(std::fs::read_to_string(log(&result)).expect("the log"), "up\nlate\n");
-}
-
-/// rule: bash.md, bash and tmux: Nothing is left untracked
-#[test]
-fn what_does_not_hold_the_output_holds_up_nothing() {
-    let mut execd = Execd::start();
-    let result = bash(&mut execd, "sleep 300 >/dev/null 2>&1 & echo up");
-    assert_eq!(text(&result), "up\n");
-    let left = execd.peek()["left"].clone();
-    assert_eq!(left[0]["session_id"], 1, "it is tracked all the same: {left}");
 }
 
 // ---- Being cancelled --------------------------------------------------------------------
@@ -347,45 +261,6 @@ fn cancel_ends_the_command_and_all_that_it_started() {
         execd.until_no_session_process();
     }
     assert!(execd.notified("window_exited").is_empty());
-}
-
-/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
-#[test]
-fn a_detached_holder_does_not_keep_a_cancelled_command_waiting() {
-    let mut execd = Execd::start();
-    execd.leaves_processes_behind();
-    let file = execd.file("pid");
-    let command = "setsid bash -c 'echo $$ > pid; exec sleep 300' & sleep 300";
-    let id = begin(&mut execd, command, json!({}));
-    eventually("it is detached", || {
-        std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))
-    });
-    assert!(execd.cancel(id));
-    assert_eq!(text(&execd.result_of(id)), "Command aborted");
-    let pid = std::fs::read_to_string(&file).expect("a pid");
-    send_signal(pid.trim().parse().expect("a number"), libc::SIGKILL);
-}
-
-/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
-#[test]
-fn the_end_of_execd_aborts_what_waits() {
-    let mut execd = Execd::start();
-    let id = begin(&mut execd, "echo up; sleep 300", json!({"stream": true}));
-    execd.notification("progress", |_| true);
-    execd.signal(libc::SIGTERM);
-    let result = execd.result_of(id);
-    assert_eq!((&result["status"], text(&result)), (&json!("aborted"), "up\n\n\nCommand aborted"));
-    assert_eq!(execd.wait_exit().code(), Some(128 + libc::SIGTERM));
-    execd.until_no_session_process();
-}
-
-#[test]
-fn the_end_of_input_lets_a_foreground_command_end() {
-    let mut execd = Execd::start();
-    let id = begin(&mut execd, "sleep 0.3; echo done", json!({}));
-    execd.close_stdin();
-    assert_eq!(text(&execd.result_of(id)), "done\n");
-    assert!(execd.wait_exit().success());
 }
 
 // ---- Progress ---------------------------------------------------------------------------
@@ -414,23 +289,6 @@ fn progress_has_the_text_so_far_and_none_follows_the_reply() {
     execd.ping();
     assert!(!execd.any_after(place, |line| line["method"] == "progress"));
     assert_eq!(execd.told_of("progress", id).len(), 2, "only when output came");
-}
-
-/// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
-///   updateIntervalMs
-#[test]
-fn progress_is_cut_like_the_result_and_comes_only_where_it_was_asked_for() {
-    let mut execd = Execd::start();
-    let more = json!({"stream": true, "context": {"bashContextLines": 2}});
-    let id = begin(&mut execd, &format!("seq 1 9; {}", until_file("go")), more);
-    let note = execd.notification("progress", |note| note["request_id"] == id);
-    assert_eq!(note["tail"], "8\n9");
-    let cut = &note["truncation"];
-    assert_eq!((&cut["totalLines"], &cut["outputLines"]), (&json!(9), &json!(2)));
-    go(&execd, "go");
-    execd.result_of(id);
-    bash(&mut execd, "echo hi; sleep 0.3; echo hi");
-    assert_eq!(execd.notified("progress").len(), 1);
 }
 
 /// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
@@ -566,22 +424,4 @@ fn a_foreground_command_is_left_in_the_background_where_nobody_gives_the_passwor
         give_password(&mut execd, session, typed);
     }
     assert_eq!(ended(&mut execd, &format!("@{session}"))["exit_code"], 0);
-}
-
-/// rule: protocol.md, cancel: `leave`: a foreground command of `bash` goes on in the background
-#[test]
-fn a_command_that_asks_for_nothing_can_be_left_in_the_background_too() {
-    let mut execd = Execd::start();
-    let request = begin(&mut execd, "echo begun; sleep 1000", json!({"stream": true}));
-    execd.notification("progress", |note| note["request_id"] == request);
-    execd.result("cancel", json!({"id": request, "leave": true}));
-    let result = execd.result_of(request);
-    assert_eq!(result["status"], "background", "{result}");
-    let said = text(&result);
-    assert!(said.starts_with("wait: cancelled\nbegun\n"), "{said}");
-    assert!(said.contains("\nStill running in background window @1. Use "), "{said}");
-    // A request without an id runs there from its start.
-    let params = json!({"command": "echo hi; exit 3"});
-    execd.send_line(&json!({"method": "bash", "params": params}).to_string());
-    assert_eq!(ended(&mut execd, "@2")["exit_code"], 3);
 }

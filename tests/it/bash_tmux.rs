@@ -11,29 +11,6 @@ fn with_field(field: &str, value: Value) -> Value {
     json!({"command": "true", "context": context})
 }
 
-/// rule: bash.md, bash and tmux: A window is a session, and window `@N` is session N
-/// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
-#[test]
-fn list_has_a_line_and_a_row_for_each_window() {
-    let mut execd = Execd::start();
-    assert_eq!(done(&tmux(&mut execd, "list")), "Background windows — 0 window(s)");
-    background_with(&mut execd, "sleep 300", json!({"name": "dev"}));
-    background(&mut execd, "exec sleep 300");
-    let list = tmux(&mut execd, "list");
-    let lines: Vec<&str> = done(&list).lines().collect();
-    assert_eq!(lines[..2], ["Background windows — 2 window(s)", ""]);
-    for (line, name) in lines[2..].iter().zip(["  dev @1 (", "  exec @2 ("]) {
-        let age = line.strip_prefix(name).and_then(|rest| rest.strip_suffix("s)"));
-        assert!(age.is_some_and(|age| age.parse::<u64>().is_ok()), "{line}");
-    }
-    let row = &list["windows"][0];
-    assert_fields_but_log(row, &["window", "name", "command", "pid", "age_seconds", "running"]);
-    assert_eq!((&row["window"], &row["name"]), (&json!("@1"), &json!("dev")));
-    assert_eq!((&row["command"], &row["running"]), (&json!("sleep 300"), &json!(true)));
-    let listed = execd.listed(1).expect("it is a session");
-    assert_eq!(row["pid"], listed["pid"]);
-}
-
 /// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
 #[test]
 fn peek_shows_the_command_and_the_last_lines() {
@@ -81,30 +58,6 @@ fn what_names_no_window_is_refused_in_words() {
     let params = json!({"action": "kill", "window": other.to_string()});
     let none = format!("No background window @{other}.");
     assert_eq!(refusal(&execd.result("tmux", params)), none, "only bash's sessions are windows");
-}
-
-/// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path
-#[test]
-fn params_of_wrong_types_are_errors_that_name_them() {
-    let mut execd = Execd::start();
-    let message = execd.refused("tmux", json!({"action": "dance"}), "action");
-    assert!(message.contains("\"list\" or \"list-polls\""), "{message}");
-    execd.refused("tmux", json!({"action": "peek", "window": 3}), "window");
-    execd.refused("tmux", json!({"action": "poll", "pollInterval": "10"}), "pollInterval");
-    execd.refused("tmux", json!({"action": "poll", "pollLines": 1.5}), "pollLines");
-    execd.refused("tmux", json!({"action": "list", "name": "x"}), "name");
-    for (param, value) in [
-        ("command", json!(3)),
-        ("timeout", json!("30")),
-        ("timeoutAction", json!("stop")),
-        ("background", json!("yes")),
-        ("context", json!("x")),
-        ("workdir", json!("/")),
-    ] {
-        let mut params = json!({"command": "true"});
-        params[param] = value;
-        execd.refused("bash", params, param);
-    }
 }
 
 /// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path

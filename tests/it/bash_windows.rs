@@ -89,26 +89,6 @@ fn a_window_with_a_terminal_waits_for_input_and_is_looked_into_as_others() {
     assert_eq!(text(&ended(&mut execd, &window)), done);
 }
 
-/// rule: bash.md, bash and tmux: Timeout and background: the output so far, then where it goes on
-#[test]
-fn a_foreground_command_goes_on_when_its_time_is_over() {
-    let mut execd = Execd::start();
-    let command = format!("echo one; {}; echo two", until_file("go"));
-    let result = bash_with(&mut execd, &command, json!({"timeout": 2}));
-    let expected = format!(
-        "one\n\n\nStill running after 2s in background window @1. Use tmux peek/list/kill to \
-         inspect or stop it. {REPORTED}"
-    );
-    assert_eq!(done(&result), expected);
-    assert_eq!((&result["status"], &result["output"]), (&json!("background"), &json!("one\n")));
-    assert_absent(&result, &["exit_code", "signal"]);
-    assert_eq!(listed(&mut execd), ["@1"]);
-    go(&execd, "go");
-    let note = ended(&mut execd, "@1");
-    assert_eq!(note["tail"], "one\ntwo\n", "the tail is of the whole life");
-    assert_eq!(ends_of(&mut execd, "@1").len(), 1);
-}
-
 /// rule: bash.md, bash and tmux: `background: true` answers at once, with the attach command
 #[test]
 fn the_texts_name_the_callers_tool_and_how_to_attach() {
@@ -196,30 +176,6 @@ fn a_shell_that_is_gone_is_reported_although_others_go_on_and_only_then() {
 }
 
 /// rule: bash.md, bash and tmux: kill closes at once and sends no completion
-/// rule: bash.md, In pi: session_started and list_sessions name the window of what bash started, so
-///   that it is counted apart
-#[test]
-fn kill_closes_at_once_and_sends_no_completion() {
-    let mut execd = Execd::start();
-    let window = background(&mut execd, "trap 'echo bye; exit 1' TERM; echo up; sleep 300 & wait");
-    let other = session_of(&execd.open("exec sleep 1000"));
-    let rows = execd.peek()["sessions"].clone();
-    assert_eq!([&rows[0]["window"], &rows[1]["window"]], [&json!(window), &Value::Null]);
-    execd.kill(other);
-    eventually("it is up", || peek(&mut execd, &window).ends_with("up"));
-    let killed = tmux_on(&mut execd, "kill", &window, json!({}));
-    assert_eq!(done(&killed), "Killed background window: trap @1.");
-    execd.until_no_session_process();
-    assert!(listed(&mut execd).is_empty());
-    assert_eq!(
-        refusal(&tmux_on(&mut execd, "kill", &window, json!({}))),
-        "No background window @1."
-    );
-    execd.notification("session_exited", |_| true);
-    assert!(execd.notified("window_exited").is_empty());
-}
-
-/// rule: bash.md, bash and tmux: kill closes at once and sends no completion
 #[test]
 fn kill_takes_what_ignores_sigterm_and_the_list_forgets_it_meanwhile() {
     let mut execd = Execd::start();
@@ -241,16 +197,6 @@ fn kill_takes_what_ignores_sigterm_and_the_list_forgets_it_meanwhile() {
         execd.until_no_session_process();
     }
     assert!(execd.notified("window_exited").is_empty());
-}
-
-#[test]
-fn who_ends_it_in_another_way_does_not_keep_the_model_from_being_told() {
-    let mut execd = Execd::start();
-    let window = background(&mut execd, "sleep 300");
-    execd.kill(session(&window));
-    let note = ended(&mut execd, &window);
-    assert_eq!(text(&note), "Background command finished with exit code 143");
-    assert_eq!(note["signal"], "SIGTERM");
 }
 
 /// The word of a session's end once came first where a reply told it, and the extension then forgot
@@ -295,14 +241,6 @@ fn the_end_of_a_window_comes_before_that_of_its_session_whoever_is_told() {
     let started = person.notes("session_started");
     let windows: Vec<&Value> = started.iter().map(|note| &note["window"]).collect();
     assert_eq!(windows, ["@1", "@2", "@3", "@4"]);
-}
-
-#[test]
-fn without_a_socket_nobody_is_told_to_attach() {
-    let mut execd = Execd::with(&["--no-socket"], &[]);
-    let started = bash_with(&mut execd, "sleep 300", json!({"background": true, "name": "dev"}));
-    let expected = format!("Started in background window: dev @1.\n{REPORTED}");
-    assert_eq!(done(&started), expected);
 }
 
 /// rule: bash.md, bash and tmux: Notifications of a window go to the client that started it; others
@@ -370,49 +308,6 @@ fn with_on_eof_wait_windows_run_to_their_end_and_are_reported() {
 }
 
 // ---- Windows that stay ------------------------------------------------------------------
-
-/// rule: bash.md, bash and tmux: autoCloseWindowsOnCompletion: false keeps what has ended listed
-///   and peekable
-#[test]
-fn without_auto_close_what_has_ended_stays_listed_and_can_be_looked_into() {
-    let mut execd = Execd::start();
-    let keep = json!({"autoCloseWindowsOnCompletion": false});
-    let more = json!({"context": keep});
-    let window = background_with(&mut execd, "seq 1 3; exit 3", more.clone());
-    ended(&mut execd, &window);
-    bash_with(&mut execd, "echo fore", more);
-    bash_with(
-        &mut execd,
-        "sleep 300",
-        json!({"timeout": 0.2, "timeoutAction": "kill",
-        "context": keep}),
-    );
-    bash(&mut execd, "echo closed by itself");
-    execd.ping();
-    let list = tmux(&mut execd, "list");
-    assert_eq!(ids(&list), ["@1", "@2"], "neither what was ended nor what closes by itself");
-    let lines: Vec<&str> = done(&list).lines().collect();
-    assert!(lines[2].starts_with("  seq @1 (") && lines[2].ends_with(" finished with exit code 3"));
-    let row = &list["windows"][0];
-    assert_eq!((&row["running"], &row["exit_code"]), (&json!(false), &json!(3)));
-    assert_eq!(peek(&mut execd, "@1"), "window: seq @1\n$ seq 1 3; exit 3\n1\n2\n3");
-    let peeked =
-        tmux_on(&mut execd, "peek", "@1", json!({"context": {"peekContextLines": 1}, "all": true}));
-    let cut = format!(
-        "3\n\n[Showing lines 3-3 of 3. Full output: {}]",
-        row["log_path"].as_str().expect("a log")
-    );
-    assert!(done(&peeked).ends_with(&cut), "{peeked}");
-    let over = "Window @1 has finished: there is nothing to poll.";
-    let poll = json!({"pollInterval": 10});
-    assert_eq!(refusal(&tmux_on(&mut execd, "poll", "@1", poll)), over);
-    assert_eq!(done(&tmux_on(&mut execd, "unpoll", "@1", json!({}))), "No poller for seq.");
-    assert_eq!(
-        done(&tmux_on(&mut execd, "kill", "@1", json!({}))),
-        "Closed background window: seq @1. It had ended before."
-    );
-    assert_eq!(listed(&mut execd), ["@2"]);
-}
 
 /// rule: bash.md, bash and tmux: A window's memory is bounded
 /// rule: bash.md, bash and tmux: autoCloseWindowsOnCompletion: false keeps what has ended listed
@@ -522,20 +417,6 @@ fn a_foreground_command_is_listed_as_a_session_after_150_ms_and_is_no_background
     assert_eq!(exit["observed"], true, "the reply told it");
     bash(&mut execd, "true");
     assert_eq!(execd.notified("session_started").len(), 1, "short ones are never announced");
-}
-
-#[test]
-fn waits_of_other_families_on_a_window_end_with_it() {
-    let mut execd = Execd::start();
-    let window = background(&mut execd, &format!("echo one; {}; exit 3", until_file("go")));
-    let id = execd.start_request(
-        "write_stdin",
-        json!({"session_id": session(&window), "yield_time_ms": 50_000}),
-    );
-    execd.no_reply_yet(id);
-    go(&execd, "go");
-    assert_eq!(execd.result_of(id)["exit_code"], 3);
-    assert_eq!(ended(&mut execd, &window)["exit_code"], 3, "and the window is reported");
 }
 
 /// rule: bash.md, bash and tmux: The end of a background window is told exactly once also for ten

@@ -753,6 +753,9 @@ fn refusals_of_bash_stream_are_as_written() {
 
 // ---- bash and tmux ----------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: A command that cannot start is a result that says why
+/// rule: bash.md, bash and tmux: The shell is gone, background children hold the output: 50 ms
+///   later pi's text and who runs where
 #[test]
 fn bash_is_as_written() {
     let mut board = Board::start(&[]);
@@ -794,6 +797,10 @@ fn bash_is_as_written() {
     board.end("bash.txt");
 }
 
+/// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
+/// rule: bash.md, bash and tmux: poll, unpoll, list-polls
+/// rule: bash.md, bash and tmux: autoCloseWindowsOnCompletion: false keeps what has ended listed
+///   and peekable
 #[test]
 fn windows_are_as_written() {
     let mut board = Board::start(&[]);
@@ -869,6 +876,20 @@ fn captured(name: &str) -> String {
     format!("cat {}/tests/fixtures/pi-json/pi-0.87.1.{name}.ndjson", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+/// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none
+///   came; never twice for one id
+/// rule: agent.md, The result: Every field, in the document's order
+/// rule: agent.md, The result: What could not be known is absent
+/// rule: agent.md, Invocation: A pi that cannot be started is a result that says what to do
+/// rule: agent.md, agent_health, agent_capabilities: agent_health runs `pi --version`: ok, version,
+///   path, or error with the install command
+/// rule: agent.md, agent_health, agent_capabilities: agent_capabilities
+/// rule: agent.md, agent_execute, params: A missing model is −32602, `model is required: pi's own
+///   default is google, name one`
+/// rule: agent.md, agent_execute, params: Params of a wrong type or out of range are refused by
+///   name, and start nothing
 #[test]
 fn runs_of_pi_are_as_written() {
     let mut board = Board::start(&[]);
