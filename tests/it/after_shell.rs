@@ -21,9 +21,6 @@ const WAITED_FOR_AT_MOST: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_millis(1_000);
 const TRIES: usize = 4;
 
-/// What the kill of a window says where nothing ran in it any more.
-const HAD_ENDED: &str = " @1. It had ended before.";
-
 /// Sends the command to both families; gives the requests.
 fn in_both(execd: &mut Execd, command: &str) -> [u64; 2] {
     let stream = execd.start_request("bash_stream", json!({"command": command, "stream": false}));
@@ -319,39 +316,6 @@ fn on_a_terminal_who_ignores_hangups_goes_on_and_all_others_end_with_the_shell()
     let polled = poll(&mut execd, 1);
     assert_eq!((&polled["status"], &polled["late"]), (&json!("completed"), &json!(true)));
     assert!(output_of(&polled).ends_with("\nlater\n"), "{polled}");
-}
-
-/// rule: bash.md, bash and tmux: The shell is gone: the text names the log, and a peek tells what
-///   comes later, with `late: true`
-#[test]
-fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log() {
-    let mut execd = Execd::start();
-    let (first, second) = (Gate::new(&execd, "first"), Gate::new(&execd, "second"));
-    let holder = format!("({}; echo later; {}) & echo early", first.wait(), second.wait());
-    let result = bash(&mut execd, &holder);
-    let log = result["log_path"].as_str().expect("a log").to_owned();
-    assert!(done(&result).starts_with("early\n\n\nStill running in background window @1: "));
-    assert!(done(&result).ends_with(&format!(". Later output: {log}")), "{result}");
-    let held = "[shell exited, output held]";
-    assert!(peek(&mut execd, "@1").ends_with(&format!("\nearly\n\n{held}")));
-    first.open();
-    until_logged(&result, "later\n");
-    let late = format!("[Some of it came after the command had ended. Full output: {log}]");
-    let shown = format!("\nearly\nlater\n\n{late}");
-    let looked = tmux_on(&mut execd, "peek", "@1", json!({"all": true}));
-    assert!(done(&looked).ends_with(&format!("{shown}\n{held}")), "{looked}");
-    assert_eq!(looked["windows"][0]["late"], true);
-    assert_eq!(tmux(&mut execd, "list")["windows"][0]["late"], true);
-    second.open();
-    execd.notification("session_exited", |_| true);
-    assert!(listed(&mut execd).is_empty(), "it has ended");
-    assert!(peek(&mut execd, "@1").ends_with(&shown), "and can still be looked into");
-    assert_eq!(poll(&mut execd, 1)["late"], true);
-    // Who closes the output is not gone yet, and would be killed.
-    execd.until_no_session_process();
-    let closed = tmux_on(&mut execd, "kill", "@1", json!({}));
-    let text = done(&closed);
-    assert!(text.starts_with("Closed background window: ") && text.ends_with(HAD_ENDED), "{text}");
 }
 
 /// rule: bash.md, bash and tmux: The end of a background window waits for what its children are

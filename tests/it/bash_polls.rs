@@ -141,7 +141,7 @@ fn a_poll_begins_with_the_background_and_not_before() {
 
 /// rule: bash.md, bash and tmux: Polls begin with the background and end with the shell
 #[test]
-fn polls_end_with_the_shell_and_with_the_window() {
+fn polls_end_with_the_shell_with_the_window_and_by_unpoll() {
     let mut execd = Execd::start();
     let poll = json!({"pollInterval": 0.1, "context": often()});
     let command = format!("{}; sleep 300 & exit 2", until_file("go"));
@@ -151,10 +151,12 @@ fn polls_end_with_the_shell_and_with_the_window() {
     assert_eq!(ended(&mut execd, &window)["exit_code"], 2);
     assert_eq!(listed(&mut execd), [window.as_str()], "somebody goes on in it");
     assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
-    let killed = background_with(&mut execd, "sleep 300", poll.clone());
-    polled(&mut execd, &killed);
-    done(&tmux_on(&mut execd, "kill", &killed, json!({})));
-    assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
+    for action in ["kill", "unpoll"] {
+        let window = background_with(&mut execd, "sleep 300", poll.clone());
+        polled(&mut execd, &window);
+        done(&tmux_on(&mut execd, action, &window, json!({})));
+        assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
+    }
     let (place, other) =
         (execd.notified("window_poll").len(), background_with(&mut execd, "sleep 300", poll));
     for _ in 0..4 {

@@ -466,17 +466,6 @@ fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
     }
 }
 
-/// rule: agent.md, agent_execute, params: The document says in bold that an absent allowed_tools
-///   means pi's own
-#[test]
-fn the_page_of_the_pi_harness_says_in_bold_what_no_list_of_tools_means() {
-    let text = read("docs/agent.md");
-    let bold: Vec<&str> = text.split("**").skip(1).step_by(2).collect();
-    let says = |words: &str| bold.iter().any(|one| one.replace('\n', " ").contains(words));
-    assert!(says("`allowed_tools` absent means pi's own default tools"), "{bold:?}");
-    assert!(says("`[]` means no tools at all"), "{bold:?}");
-}
-
 // ---- The rest ---------------------------------------------------------------------------
 
 /// Flags of pi that docs/agent.md names besides those that `execd agent` has too.
@@ -572,15 +561,4 @@ fn the_steps_of_a_turn_have_the_same_numbers_in_the_code_and_in_the_document() {
     let coded = numbered(&read("src/engine/turn.rs"), "// ", ". ");
     assert_eq!(coded, (0..coded.len()).collect::<Vec<_>>(), "the steps in the code");
     assert_eq!(documented, coded);
-}
-
-#[test]
-fn every_document_says_first_what_it_is_about() {
-    for name in documents() {
-        let text = read(&name);
-        let mut lines = text.lines();
-        assert!(lines.next().is_some_and(|line| line.starts_with("# ")), "{name} has a title");
-        let next = lines.find(|line| !line.is_empty()).unwrap_or("");
-        assert!(!next.starts_with('#'), "{name} begins with what it is about");
-    }
 }

@@ -232,31 +232,6 @@ fn follow_log_goes_on_after_a_cut_and_after_its_own_end() {
     assert!(copied(&place) == numbers(1, 60_000), "each byte once");
 }
 
-#[test]
-fn follow_log_reads_the_log_of_an_execd_that_was_killed() {
-    let place = Place::new();
-    let mut execd = Setup::new(&[]).unwatched().start();
-    // More than a socket holds: the follower cannot have all of it before execd has gone.
-    let session = open_in_two_parts(&mut execd, 30_000, 600_000);
-    let Some(follower) = follow(&place, &execd.socket(), session) else { return };
-    eventually("the first part is copied", || copied(&place) == numbers(1, 30_000));
-    let pid = i32::try_from(follower.id()).expect("a pid");
-    stop(pid);
-    go(&execd, "go");
-    let all = numbers(1, 600_000);
-    eventually("the log has all", || {
-        let [log] = &execd.log_files()[..] else { return false };
-        fs::metadata(log).is_ok_and(|facts| facts.len() == all.len() as u64)
-    });
-    execd.signal(libc::SIGKILL);
-    execd.wait_exit();
-    go_on(pid);
-    let done = output_at_end(follower);
-    assert_eq!(done.status.code(), Some(1), "{}", stderr(&done));
-    assert!(stderr(&done).contains("no execd at "), "{}", stderr(&done));
-    assert!(copied(&place) == all, "each byte once");
-}
-
 // ---- The clients ------------------------------------------------------------------------
 
 /// What a script in Python or Node prints that uses a client.
@@ -336,19 +311,5 @@ fn the_page_for_scripts_lists_each_example_and_each_is_run_here() {
     assert_eq!(names, known);
     for name in names {
         assert!(page.contains(&format!("](examples/{name})")), "{name} is not in docs/scripts.md");
-    }
-}
-
-#[test]
-fn what_a_stranger_reads_first_is_short() {
-    let read = |name: &str| fs::read_to_string(root().join(name)).expect("a text");
-    let words = |text: &str| text.split_whitespace().count();
-    let readme = read("README.md");
-    let (first, _) = readme.split_once("\n## Read on\n").expect("README.md has a list of pages");
-    assert!(words(first) <= 500, "README.md: {} words before Read on", words(first));
-    assert!(words(&read("docs/scripts.md")) <= 1_800, "docs/scripts.md is too long");
-    for client in CLIENTS {
-        let lines = read(&format!("docs/examples/{client}")).lines().count();
-        assert!(lines <= 150, "{client}: {lines} lines");
     }
 }

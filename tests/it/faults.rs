@@ -6,7 +6,7 @@
 //! line that says why; no descriptor, zombie or process is left; the end is clean.
 
 use crate::common::outside::{
-    Trace, can_trace, comm, countable_fds, fds, helper_of, is_root, limit_files, zombies,
+    can_trace, comm, countable_fds, fds, helper_of, is_root, limit_files, zombies,
 };
 use crate::common::{Execd, FIRST_ID, Setup, eventually, is_alive, left_out, send_signal};
 use serde_json::{Value, json};
@@ -38,29 +38,12 @@ fn scenario(inject: &str, filter: &[&str], args: &[&str]) -> (Outcome, bool) {
     wrapper.extend(filter);
     let mut execd = Setup::behind(&wrapper, args).unwatched().start();
     let helpers: &[&str] = if args.contains(&"--no-keeper") { &[] } else { &HELPERS };
-    let outcome = drive(&mut execd, &inject, helpers, &mut None);
+    let outcome = drive(&mut execd, &inject, helpers);
     let read = || std::fs::read_to_string(&trace).unwrap_or_default();
     eventually("strace has written all", || {
         read().contains("\n+++ ") || read().starts_with("+++ ")
     });
     (outcome, read().contains("(INJECTED)"))
-}
-
-/// As [`scenario`], but strace comes to an execd that has started already.
-fn scenario_after_start(inject: &str) -> bool {
-    let call = inject.split(':').next().expect("a call");
-    let mut execd = Setup::new(&[]).unwatched().start();
-    let inject = format!("inject={inject}");
-    let mut attach =
-        Some(Attach { args: vec![format!("trace={call}"), inject.clone()], seen: String::new() });
-    assert_eq!(drive(&mut execd, &inject, &HELPERS, &mut attach), Outcome::Served);
-    attach.is_some_and(|attach| attach.seen.contains("(INJECTED)"))
-}
-
-/// An strace that is to be attached once execd has started, and what it saw.
-struct Attach {
-    args: Vec<String>,
-    seen: String,
 }
 
 /// Whether a pipe leads from execd to a helper, besides what it was given itself.
@@ -72,7 +55,7 @@ fn linked(execd: i32, helper: i32) -> bool {
     fds(execd).into_iter().any(own)
 }
 
-fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<Attach>) -> Outcome {
+fn drive(execd: &mut Execd, what: &str, helpers: &[&str]) -> Outcome {
     let pid = execd.pid();
     let first = execd.start_request("server_info", json!({}));
     if execd.reply_if_any(first).is_none() {
@@ -93,9 +76,6 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<At
     let keeper =
         info["result"]["keeper_pid"].as_i64().map_or(0, |pid| i32::try_from(pid).expect("a pid"));
     let at_rest = countable_fds(pid);
-    let trace = attach
-        .as_ref()
-        .map(|attach| Trace::attach(pid, &["-e", &attach.args[0], "-e", &attach.args[1]]));
     for tty in [false, true] {
         let id = execd.start_request("exec_command", json!({"cmd": "echo one", "tty": tty}));
         let reply = answered(execd, id, what);
@@ -150,9 +130,6 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str], attach: &mut Option<At
     let expected = at_rest + each * usize::try_from(live).expect("few");
     eventually(&format!("{what}: no descriptor is left over"), || countable_fds(pid) == expected);
     eventually(&format!("{what}: no zombie is left"), || zombies(pid).is_empty());
-    if let (Some(attach), Some(trace)) = (attach, trace) {
-        attach.seen = trace.detach();
-    }
     // The end of input ends the last session.
     execd.close_stdin();
     let status = execd.wait_exit();
@@ -283,17 +260,6 @@ fn a_timer_that_cannot_be_made_or_armed() {
 }
 
 #[test]
-fn a_poll_that_takes_no_session() {
-    if !can_trace() {
-        return;
-    }
-    let injected =
-        |number: &usize| scenario_after_start(&format!("epoll_ctl:error=ENOSPC:when={number}"));
-    let calls = (1..=MOST_CALLS).take_while(injected).count();
-    assert!(calls >= 8, "each session is put into the poll: {calls}");
-}
-
-#[test]
 fn a_poll_that_takes_nothing_at_the_start() {
     each_call_is_survived_or_refused("epoll_ctl", "ENOSPC", &[]);
 }
@@ -372,30 +338,33 @@ fn interrupted_opens_and_lists() {
 
 #[test]
 fn an_interrupted_write() {
-    each_call_is_survived("write", "EINTR", &[], &[]);
-    each_call_is_survived("write", "EINTR", &[], &["--no-keeper"]);
+    each_call_in_steps("write", "EINTR", 7, &[]);
+    each_call_in_steps("write", "EINTR", 7, &["--no-keeper"]);
 }
 
 #[test]
 fn interrupted_requests_and_replies() {
-    each_call_is_survived("preadv2", "EINTR", &[], &[]);
-    each_call_is_survived("pwritev2", "EINTR", &[], &[]);
+    each_call_in_steps("preadv2", "EINTR", 7, &[]);
+    each_call_in_steps("pwritev2", "EINTR", 5, &[]);
 }
 
 #[test]
 fn a_reader_that_has_no_room_for_a_moment() {
-    each_call_is_survived("pwritev2", "EAGAIN", &[], &[]);
+    each_call_in_steps("pwritev2", "EAGAIN", 5, &[]);
 }
 
 #[test]
 fn a_kernel_without_nowait() {
-    each_call_is_survived("preadv2", "EOPNOTSUPP", &[], &[]);
-    each_call_is_survived("pwritev2", "EOPNOTSUPP", &[], &[]);
+    // A kernel has it for all calls or for none.
+    for call in ["preadv2", "pwritev2"].into_iter().filter(|_| can_trace()) {
+        let inject = format!("{call}:error=EOPNOTSUPP");
+        assert_eq!(scenario(&inject, &[], &[]), (Outcome::Served, true), "{inject}");
+    }
 }
 
 #[test]
 fn an_interrupted_poll() {
-    each_call_is_survived("epoll_wait", "EINTR", &[], &[]);
+    each_call_in_steps("epoll_wait", "EINTR", 9, &[]);
 }
 
 #[test]
@@ -405,7 +374,7 @@ fn randomness_that_is_not_there() {
 
 #[test]
 fn a_process_list_that_cannot_be_read() {
-    each_call_is_survived("getdents64", "ENOMEM", &[], &[]);
+    each_call_in_steps("getdents64", "ENOMEM", 5, &[]);
     each_call_is_survived("openat", "EMFILE", &["-P", "/proc"], &[]);
 }
 

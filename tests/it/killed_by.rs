@@ -73,33 +73,6 @@ fn an_end_that_execd_did_not_bring_about_is_a_signal_from_outside_or_its_own() {
     assert!(text.contains("[exited signal=SIGTERM, killed by signal from outside]"), "{text}");
 }
 
-/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
-///   ended it
-#[test]
-fn the_stream_family_says_timeout_or_kill_process_as_long_as_it_remembers() {
-    let mut execd = Execd::start();
-    let ended = execd.result("bash_stream", json!({"command": "sleep 300", "timeoutMs": 300}));
-    assert_eq!((&ended["timedOut"], &ended["killedBy"]), (&json!(true), &json!("timeout")));
-    let opened = execd.result("bash_stream", json!({"command": "sleep 300", "yieldMs": 250}));
-    let id = opened["sessionId"].clone();
-    let killed = execd.result("kill_process", json!({"sessionId": id}));
-    assert_eq!(killed["killedBy"], "kill_process");
-    assert_eq!(execd.result("poll_process", json!({"sessionId": id}))["killedBy"], "kill_process");
-    let opened = execd.result("bash_stream", json!({"command": "sleep 300", "yieldMs": 250}));
-    let late = json!({"sessionId": opened["sessionId"], "killIf": "timeout", "waitMs": 1});
-    assert_eq!(execd.result("poll_process", late)["killedBy"], "timeout");
-    let listed = execd.result("list_processes", json!({}));
-    let words: Vec<&str> = listed["processes"]
-        .as_array()
-        .expect("an array")
-        .iter()
-        .map(|row| row["killedBy"].as_str().expect("a word"))
-        .collect();
-    assert_eq!(words, ["timeout", "kill_process", "timeout"], "newest first");
-    let told = execd.result("wait_for", json!({"session_ids": [id]}));
-    assert_eq!(told["sessions"][0]["killed_by"], "kill_process");
-}
-
 /// rule: protocol.md, killed_by: A signal that no SIGKILL follows counts for 2 s, and where the
 ///   session ended by it
 #[test]
@@ -114,22 +87,6 @@ fn a_handled_signal_is_the_reason_for_an_end_that_follows_and_not_for_one_much_l
     let exit = exit_of(&mut execd, session);
     assert_eq!(exit["exit_code"], 4);
     assert_absent(&exit, &["killed_by"]);
-}
-
-/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
-///   ended it
-#[test]
-fn the_bash_family_says_timeout_cancel_or_kill_window() {
-    let mut execd = Execd::start();
-    let late = json!({"command": "sleep 300", "timeout": 0.3, "timeoutAction": "kill"});
-    assert_eq!(execd.result("bash", late)["killed_by"], "timeout");
-    let request = execd.start_request("bash", json!({"command": "echo ready; sleep 300"}));
-    execd.no_reply_yet(request);
-    assert!(execd.cancel(request));
-    assert_eq!(execd.result_of(request)["killed_by"], "cancel");
-    let opened = execd.result("bash", json!({"command": "sleep 300", "background": true}));
-    execd.result("tmux", json!({"action": "kill", "window": opened["window"]}));
-    assert_eq!(exit_of(&mut execd, 3)["killed_by"], "kill_window");
 }
 
 /// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that

@@ -130,23 +130,6 @@ fn a_stderr_that_takes_nothing_does_not_keep_execd() {
     drop(reader);
 }
 
-/// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read because too
-///   much is unsent, a client that takes none of that for the time of `--lease` is gone
-#[test]
-fn a_client_that_takes_its_answers_slowly_is_there() {
-    let mut execd = full(LEASE);
-    let mut stdout = execd.child().stdout.take().expect("a pipe");
-    let mut piece = vec![0; 16 * 1024];
-    let in_time = beat_beyond(LEASE, || {
-        // An execd that has ended leaves nothing to read.
-        let _ = stdout.read(&mut piece);
-    });
-    let lives = execd.try_exit().is_none();
-    drop(stdout);
-    execd.wait_exit();
-    assert!(lives || !in_time, "{}", execd.stderr());
-}
-
 /// Its blank lines lay in the pipe unread, and it was ended as silent.
 /// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read, what the
 ///   client sends is a sign of life where it lies

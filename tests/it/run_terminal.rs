@@ -258,6 +258,7 @@ fn a_key_ends_a_loop_of_a_shell() {
 
 /// What the command wrote came with two carriage returns: our terminal was left as it was where
 /// stdin is none.
+/// rule: protocol.md, From a shell: `-t` runs it on a terminal
 /// rule: protocol.md, From a shell: `-t` with a pipe on stdin writes to our terminal byte for byte
 #[test]
 fn a_terminal_of_its_own_writes_lines_once_where_stdin_is_a_pipe() {
