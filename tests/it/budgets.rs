@@ -48,26 +48,13 @@ fn holds(what: &str, measured: u64, limit: u64) {
 /// rule: architecture.md, Bounds: The release binary keeps its budgets: size, memory idle, with 64
 ///   idle terminals, with 64 full buffers
 #[test]
-fn the_stripped_binary_is_small() {
+fn the_binary_is_small_and_so_is_its_memory_idle_and_with_64_idle_terminals() {
     let size = std::fs::metadata(release::binary()).expect("it was built").len();
     holds("bytes of the release binary", size, MAX_BINARY_BYTES);
-}
-
-/// rule: architecture.md, Bounds: The release binary keeps its budgets: size, memory idle, with 64
-///   idle terminals, with 64 full buffers
-#[test]
-fn an_idle_execd_takes_one_mebibyte_of_its_own() {
     let mut execd = release();
     execd.ping();
     holds("KiB idle", execd.own_memory_kib(), IDLE_KIB);
     holds("KiB idle with the program", execd.rss_kib(), IDLE_KIB + PROGRAM_KIB);
-}
-
-/// rule: architecture.md, Bounds: The release binary keeps its budgets: size, memory idle, with 64
-///   idle terminals, with 64 full buffers
-#[test]
-fn sixty_four_idle_terminals_keep_it_within_two_mebibytes_of_its_own() {
-    let mut execd = release();
     open(&mut execd, "exec sleep 1000", true);
     holds("KiB with idle terminals", execd.own_memory_kib(), IDLE_SESSIONS_KIB);
 }
