@@ -262,16 +262,19 @@ fn what_is_in_use_is_removed_by_nobody_and_what_was_left_by_the_next_execd() {
     assert!(stage.shared.join("skills").exists(), "what it led to is there");
 }
 
+/// rule: agent.md, Ends: Many run at once, and ordinary sessions beside them go on
 /// rule: agent.md, Isolation: 64 runs at once each have one
 #[test]
 fn sixty_four_runs_at_once_have_sixty_four_directories() {
     let mut stage = Stage::new(&[]);
+    let cat = session_of(&stage.execd.open("exec cat"));
     let names: Vec<String> = (0..64).map(|number| format!("run-{number}")).collect();
     let ids: Vec<u64> = names.iter().map(|name| stage.begin_slow(name, isolated())).collect();
     let dirs: BTreeSet<PathBuf> = names.iter().map(|name| stage.until_noted(name)).collect();
     let all: BTreeSet<PathBuf> =
         (0..64).map(|number| stage.place().join(format!("agent-{number}"))).collect();
     assert_eq!(dirs, all);
+    stage.execd.input_until(cat, "hello\\n", "hello\n");
     names.iter().for_each(|name| stage.let_go(name));
     for id in ids {
         assert_eq!(stage.execd.result_of(id)["success"], true);

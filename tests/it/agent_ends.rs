@@ -399,31 +399,6 @@ fn a_pi_that_does_not_exit_keeps_its_success() {
 
 // ---- Beside others ----------------------------------------------------------------------
 
-/// rule: agent.md, Ends: Many run at once, and ordinary sessions beside them go on
-#[test]
-fn ten_runs_at_once_disturb_nobody() {
-    let mut execd = Execd::start();
-    let cat = execd.open_with("exec cat", json!({"tty": true}));
-    let file = stream_file(&execd, "answer", &answer("Done."));
-    let script = format!("until [ -e go ]; do sleep 0.02; done; cat {}", file.display());
-    let pi = fake_pi(&execd, &script);
-    let runs: Vec<u64> =
-        (0..10).map(|_| execd.start_request("agent_execute", params(&pi, json!({})))).collect();
-    for _ in 0..10 {
-        execd.notification("session_started", |note| {
-            note["command"].as_str().is_some_and(|text| text.contains("--mode json"))
-        });
-    }
-    assert!(execd.input_until(session_of(&cat), "hello\n", "hello\nhello").len() > 5);
-    std::fs::write(execd.file("go"), "").expect("a file");
-    for id in runs {
-        let result = execd.result_of(id);
-        assert_eq!((&result["success"], &result["total_tokens"]), (&json!(true), &json!(110)));
-        assert_eq!(events_of(&mut execd, id).len(), 3, "turn_start, text, turn_end");
-    }
-    assert_eq!(execd.kill(session_of(&cat))["signal"], "SIGTERM");
-}
-
 /// rule: agent.md, Ends: A run that waits is not evicted
 #[test]
 fn a_run_is_not_evicted_and_takes_nobodys_place() {
@@ -442,44 +417,4 @@ fn a_run_is_not_evicted_and_takes_nobodys_place() {
     assert!(execd.listed(run).is_some(), "the run is still there");
     std::fs::write(execd.file("go"), "").expect("a file");
     assert_eq!(execd.result_of(id)["output"], "Half");
-}
-
-/// rule: agent.md, agent_event: A slow reader: no event is dropped, the agent's stdout is not read
-///   (protocol.md, Notifications)
-#[test]
-fn a_slow_reader_gets_every_event_and_no_clock_runs_against_pi_meanwhile() {
-    let (stdin, mut requests) = std::io::pipe().expect("a pipe");
-    let (replies, stdout) = std::io::pipe().expect("a pipe");
-    let host = Setup::new(&[]).on(Stdio::from(stdin), Stdio::from(stdout));
-    let text = "0123456789".repeat(100);
-    let mut lines = answer("Done.");
-    lines.splice(4..5, (0..3_000).map(|_| delta(&text)));
-    std::fs::write(host.workdir().join("lines"), ndjson(&lines)).expect("a stream");
-    let pi = host.workdir().join("pi");
-    write_pi(&pi, "cat lines; touch done");
-    let idle_ms = 700;
-    let params = params(&pi.to_string_lossy(), json!({"idle_timeout_ms": idle_ms}));
-    let request = json!({"id": 1, "method": "agent_execute", "params": params});
-    requests.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
-    // 3 MB of events while nobody reads: pi has to wait, for longer than it may be silent.
-    host.until_idle(|| 0);
-    let begun = now();
-    eventually("the time has passed", || begun.elapsed().as_millis() > 2 * idle_ms);
-    assert!(!host.workdir().join("done").exists(), "pi did not wait");
-    assert!(host.peak_rss_kib() < 16 * 1024, "{} KiB", host.peak_rss_kib());
-    let mut events = 0;
-    let mut result = Value::Null;
-    for line in BufReader::new(replies).lines() {
-        let line: Value = serde_json::from_str(&line.expect("a pipe")).expect("a line of JSON");
-        if line["method"] == "agent_event" {
-            events += 1;
-        } else if line["id"] == 1 {
-            result = line["result"].clone();
-            break;
-        }
-    }
-    assert_eq!(result["output"].as_str().map(str::len), Some(3_000_000));
-    assert_eq!(result["success"], true, "{}", result["error"]);
-    assert_eq!(events, 3_002, "turn_start, the text, turn_end");
-    drop(requests);
 }

@@ -117,30 +117,6 @@ fn an_output_without_lines_is_replayed_all_the_same() {
     assert_eq!((begin, replay.len()), (200_000 - REPLAY as u64, REPLAY));
 }
 
-#[test]
-fn attaching_again_begins_anew_and_from_begins_where_it_is_asked_to() {
-    let mut execd = Execd::start();
-    let opened = execd.open("echo one; echo two; exec cat");
-    let session = session_of(&opened);
-    until_logged(&opened, "two\n");
-    let (mut client, _) = attached(&execd, session);
-    client.note("attach_output", |_| true);
-    client.result("attach_session", json!({"session_id": session}));
-    let notes = client.notes("attach_output");
-    assert_eq!(notes.len(), 2, "{notes:?}");
-    assert_eq!(notes[0], notes[1]);
-    let again = client.result("attach_session", json!({"session_id": session, "from": 4}));
-    assert_eq!(again["attached"], 1);
-    let notes = client.notes("attach_output");
-    assert_eq!((data_of(&notes[2]), &notes[2]["offset"]), (b"two\n".to_vec(), &json!(4)));
-    // From the end: only what comes.
-    client.result("attach_session", json!({"session_id": session, "from": 1_000_000}));
-    type_into(&mut client, session, b"three\n");
-    until_shown(&mut client, "three\n");
-    let notes = client.notes("attach_output");
-    assert_eq!((notes.len(), &notes[3]["offset"]), (4, &json!(8)));
-}
-
 /// rule: attach.md, attach_session, attach_input, detach_session: A slow attached client loses
 ///   output with a visible gap, never slows the session
 #[test]
@@ -327,56 +303,6 @@ fn the_newest_size_wins_and_the_former_one_returns() {
     // Sizes are clamped as those of resize_session.
     one.result("attach_session", size(1, 9_999));
     until_size(&opened, 20, 300);
-}
-
-/// rule: attach.md, attach_session, attach_input, detach_session: A size jiggle has a full-screen
-///   program redraw
-#[test]
-fn a_program_draws_its_screen_anew_for_who_attaches() {
-    let mut execd = Execd::start();
-    let (session, opened) = told_of_sizes(&mut execd);
-    let mut client = Wire::connect(&execd.socket());
-    // It is told of another size and then of its own again, if the size is the same as before.
-    let params = json!({"session_id": session, "cols": 120, "rows": 30});
-    client.result("attach_session", params);
-    // A busy machine may let it look only when the size is its own again.
-    until_logged(&opened, "now 30 120");
-    until_size(&opened, 120, 30);
-    // Without a size too.
-    let before = log_of(&opened).len();
-    client.result("attach_session", json!({"session_id": session}));
-    eventually("it is told", || contains(&log_of(&opened)[before..], b"now 30 120"));
-    until_size(&opened, 120, 30);
-    // Not where nobody asks for it. What a program tells of a new size comes behind all before it.
-    client.result("resize_session", json!({"session_id": session, "cols": 78, "rows": 34}));
-    until_logged(&opened, "now 34 78");
-    let before = log_of(&opened).len();
-    let params = json!({"session_id": session, "cols": 78, "rows": 34, "redraw": false});
-    client.result("attach_session", params);
-    client.result("resize_session", json!({"session_id": session, "cols": 77, "rows": 36}));
-    eventually("it is told of this one", || contains(&log_of(&opened)[before..], b"now 36 77"));
-    assert!(!contains(&log_of(&opened)[before..], b"now 33"));
-}
-
-/// rule: attach.md, attach_session, attach_input, detach_session: detach_session ends the output;
-///   the session goes on
-#[test]
-fn who_detaches_is_sent_nothing_more_and_the_session_goes_on() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("echo up; exec cat"));
-    let (mut client, _) = attached(&execd, session);
-    until_shown(&mut client, "up");
-    client.result("detach_session", json!({"session_id": session}));
-    let echoed = execd.write(json!({"session_id": session, "chars": "x\n"}));
-    assert!(output(&echoed).ends_with("x\n"));
-    assert_eq!(client.notes("attach_output").len(), 1);
-    let again = client.result("detach_session", json!({"session_id": session}));
-    assert_eq!(again["detached"], false);
-    // stdin's client may attach too.
-    execd.result("attach_session", json!({"session_id": session}));
-    let note = execd.notification("attach_output", |_| true);
-    assert_eq!(data_of(&note), b"up\nx\n");
-    assert_absent(&note, &["dropped_bytes"]);
 }
 
 /// rule: attach.md, attach_session, attach_input, detach_session: A session that somebody is

@@ -68,27 +68,6 @@ fn one_that_ends_at_once_is_answered_first_and_reported_then() {
 
 // ---- Programs that want a terminal ------------------------------------------------------
 
-/// rule: bash.md, bash and tmux: `tty: true` per call: attachable, polled and peeked as others,
-///   clean text
-#[test]
-fn a_window_with_a_terminal_waits_for_input_and_is_looked_into_as_others() {
-    let mut execd = Execd::start();
-    let command = "read -p $'\\e[1mGo on?\\e[0m ' answer; echo \"<$answer>\"";
-    let more = json!({
-        "tty": true, "pollInterval": 0.1, "context": {"minimumPollIntervalSeconds": 0.1},
-    });
-    let window = background_with(&mut execd, command, more);
-    let shown = format!("$ {command}\nGo on? ");
-    eventually("it asks", || peek(&mut execd, &window).ends_with(&shown));
-    eventually("polls show it", || text(&polled(&mut execd, &window)).ends_with(&shown));
-    let answer = execd.result("attach_session", json!({"session_id": session(&window)}));
-    assert_eq!(answer["tty"], true, "{answer}");
-    let keys = json!({"session_id": session(&window), "data_b64": "eWVzDQ=="});
-    execd.result("attach_input", keys);
-    let done = "Background command finished with exit code 0\n\n```\nGo on? yes\n<yes>\n```";
-    assert_eq!(text(&ended(&mut execd, &window)), done);
-}
-
 /// rule: bash.md, bash and tmux: `background: true` answers at once, with the attach command
 #[test]
 fn the_texts_name_the_callers_tool_and_how_to_attach() {
@@ -287,18 +266,6 @@ fn what_ends_with_execd_is_not_reported() {
     let lines = execd.remaining_lines();
     assert!(!lines.iter().any(|line| line["method"] == "window_exited"), "{lines:?}");
     execd.until_no_session_process();
-}
-
-/// rule: bash.md, bash and tmux: The end of a background window is not told for what ends with
-///   execd
-#[test]
-fn with_on_eof_wait_windows_run_to_their_end_and_are_reported() {
-    let mut execd = Execd::with(&["--on-eof", "wait"], &[]);
-    background(&mut execd, &format!("{}; exit 5", until_file("go")));
-    execd.close_stdin();
-    go(&execd, "go");
-    assert_eq!(ended(&mut execd, "@1")["exit_code"], 5);
-    assert!(execd.wait_exit().success());
 }
 
 // ---- Windows that stay ------------------------------------------------------------------

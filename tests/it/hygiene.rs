@@ -116,12 +116,17 @@ fn a_child_leads_a_session_of_its_own_and_a_terminal_is_its_controlling_one() {
 
 /// rule: architecture.md, Starting a child: A child has the RLIMIT_NOFILE that execd itself was
 ///   started with
+/// rule: architecture.md, Starting a child: A child has the umask and the working directory as
+///   asked
+/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
+///   resolved against it
 #[test]
-fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
+fn a_child_has_execds_umask_and_limit_of_files_and_the_directory_asked_for() {
     let mut execd = Setup::new(&[])
         .prepared(|| {
-            // SAFETY: a live rlimit.
+            // SAFETY: umask takes a number, the others a live rlimit.
             unsafe {
+                libc::umask(0o037);
                 let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
                 libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
                 limit.rlim_cur = 333;
@@ -130,26 +135,7 @@ fn a_child_has_the_limit_of_open_files_that_execd_was_started_with() {
         })
         .unwatched()
         .start();
-    for tty in [false, true] {
-        let pid = sleeper(&mut execd, tty, "bash");
-        assert_eq!(file_limit(pid), 333, "tty={tty}");
-    }
     assert!(file_limit(execd.pid()) > 333, "execd itself takes what it may");
-}
-
-/// rule: architecture.md, Starting a child: A child has the umask and the working directory as
-///   asked
-/// rule: unified-exec.md, exec_command, params: `workdir`: default execd's; a relative one is
-///   resolved against it
-#[test]
-fn a_child_has_execds_umask_and_the_directory_asked_for() {
-    let mut execd = Setup::new(&[])
-        .prepared(|| {
-            // SAFETY: umask takes a number.
-            unsafe { libc::umask(0o037) };
-        })
-        .unwatched()
-        .start();
     let own = execd.workdir();
     std::fs::create_dir(own.join("sub")).expect("a directory");
     for (workdir, expected) in [
@@ -165,6 +151,7 @@ fn a_child_has_execds_umask_and_the_directory_asked_for() {
         let pid = pid_of(&opened);
         until_runs(pid, "sleep");
         assert_eq!(status_field(pid, "Umask").as_deref(), Some("0037"));
+        assert_eq!(file_limit(pid), 333);
         let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).expect("it runs");
         assert_eq!(cwd, expected);
         assert_eq!(opened["cwd"], expected.to_str().expect("UTF-8"));
@@ -198,23 +185,6 @@ fn a_child_has_the_environment_asked_for_and_execds_marks() {
         assert_eq!(value("EXECD_SESSION_ID"), Some(id.as_str()));
         assert_eq!(value("EXECD_INSTANCE"), instance.as_str());
         assert_eq!(value("TERM"), Some(if tty { "xterm-256color" } else { "dumb" }));
-    }
-}
-
-/// rule: architecture.md, Starting a child: A child does not outlive a killed execd
-///   (PR_SET_PDEATHSIG)
-#[test]
-fn a_child_dies_with_execd() {
-    if missing("python3") {
-        return;
-    }
-    let ask = "import ctypes; x = ctypes.c_int(); ctypes.CDLL(None).prctl(2, ctypes.byref(x)); \
-               print('pdeathsig', x.value)";
-    let mut execd = Execd::start();
-    for tty in [false, true] {
-        let more = json!({"shell": "python3", "tty": tty});
-        let result = execd.run_with(ask, more);
-        assert_eq!(output(&result).trim(), "pdeathsig 9", "{result}");
     }
 }
 

@@ -12,6 +12,8 @@ fn exit_of(execd: &mut Execd, session: u64) -> Value {
     execd.notification("session_exited", |exit| exit["session_id"] == session)
 }
 
+/// rule: protocol.md, killed_by: Of a shell that had ended by itself nothing is told, also where
+///   what it left behind is ended
 /// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
 ///   ended it
 #[test]
@@ -27,26 +29,13 @@ fn kill_session_is_told_by_its_reply_by_other_waits_and_by_the_notification() {
     let header = polled["header"].as_str().expect("text");
     assert!(header.contains("\nsignal: SIGTERM\nkilled_by: kill_session\n"), "{header}");
     assert_eq!(exit_of(&mut execd, session)["killed_by"], "kill_session");
-}
-
-/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
-///   ended it
-#[test]
-fn a_trap_that_makes_an_exit_status_of_the_signal_was_killed_all_the_same() {
-    let mut execd = Execd::start();
-    let session =
-        execd.open_until("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done", "ready");
+    // Also where a trap has made an exit status of the signal.
+    let trap = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done";
+    let session = execd.open_until(trap, "ready");
     let killed = execd.kill(session);
     assert_eq!((&killed["exit_code"], &killed["killed_by"]), (&json!(7), &json!("kill_session")));
-}
-
-/// rule: protocol.md, killed_by: Of a shell that had ended by itself nothing is told, also where
-///   what it left behind is ended
-#[test]
-fn a_shell_that_had_ended_by_itself_was_not_killed_with_what_holds_its_output() {
-    let mut execd = Execd::start();
+    // Not where the shell had ended by itself, and what holds its output was ended.
     let opened = execd.open("sleep 300 & exit 3");
-    assert_eq!(opened["shell_exit_code"], 3);
     let killed = execd.kill(session_of(&opened));
     assert_eq!((&killed["killed"], &killed["exit_code"]), (&json!(true), &json!(3)));
     assert_absent(&killed, &["killed_by"]);
@@ -91,6 +80,7 @@ fn a_handled_signal_is_the_reason_for_an_end_that_follows_and_not_for_one_much_l
 
 /// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
 ///   ended it
+/// rule: protocol.md, Events: The end of execd is told as the reason of each kill
 #[test]
 fn the_end_of_execd_says_shutdown_or_that_its_client_has_gone() {
     for closes in [false, true] {

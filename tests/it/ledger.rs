@@ -352,20 +352,6 @@ fn a_deleted_log_is_an_event_once() {
     assert_eq!(carried(&mut wire), [""; 0]);
 }
 
-/// rule: protocol.md, Events: The end of execd is told as the reason of each kill
-#[test]
-fn shutdown_is_told_to_who_waits_for_events() {
-    let (mut execd, mut wire) = with_client(&[]);
-    wire.result("ping", json!({}));
-    let session = execd.open_until("echo ready; sleep 300", "ready");
-    let waits = wire.send("events", json!({"wait_ms": 300_000}));
-    wire.result("ping", json!({}));
-    execd.start_request("shutdown", json!({}));
-    let page = wire.reply(waits)["result"].clone();
-    assert_eq!(told(&page["events"]), [format!("1 {session} killed shutdown")]);
-    assert_eq!(execd.wait_exit().code(), Some(0));
-}
-
 /// rule: protocol.md, Events: Helpers of execd's own are not in it
 #[test]
 fn a_helper_of_execds_own_is_no_event() {

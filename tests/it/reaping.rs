@@ -41,27 +41,6 @@ fn double_forked_orphans_are_reaped() {
     assert!(list.get("left").is_none(), "{list}");
 }
 
-/// rule: architecture.md, Ending a session: execd is a child subreaper: orphans come to it and are
-///   reaped
-#[test]
-fn an_orphan_of_a_living_session_is_reaped_while_the_session_goes_on() {
-    let mut execd = Execd::start();
-    let cmd = "(sh -c 'echo $$ > orphan; exec sleep 300' &); \
-               while ! test -s orphan; do sleep 0.01; done; echo up; exec sleep 300";
-    let session = execd.open_until(cmd, "up");
-    let orphan: i32 = std::fs::read_to_string(execd.file("orphan"))
-        .expect("the command wrote it")
-        .trim()
-        .parse()
-        .expect("a pid");
-    eventually("the orphan came to execd", || {
-        children(execd.pid()).iter().any(|(pid, _)| *pid == orphan)
-    });
-    send_signal(orphan, libc::SIGKILL);
-    eventually("it is reaped", || outside::stat_fields(orphan).is_none());
-    assert_eq!(execd.listed(session).expect("it runs")["running"], true);
-}
-
 /// rule: architecture.md, Ending a session: Strangers are reaped by their pid
 #[test]
 fn strangers_that_execd_was_born_with_are_reaped() {

@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::common::{eventually, process_state, send_signal};
+use crate::common::{eventually, send_signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -521,25 +521,6 @@ fn signals_are_passed_on_as_themselves_and_ctrl_c_insists() {
         child.try_wait().expect("a child of ours").is_some()
     });
     assert_eq!(child.wait().expect("it ends").code(), Some(137));
-}
-
-/// rule: protocol.md, From a shell: SIGTSTP stops the command and execd, SIGCONT lets both go on
-#[test]
-fn a_stop_stops_the_command_and_it_goes_on() {
-    let dir = directory();
-    let code = "echo $$; read line; echo $line; exit 3";
-    let mut child = run(&dir, &["-qc", code]).stdin(Stdio::piped()).spawn().expect("execd runs");
-    let mut lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
-    let pid: i32 = lines.next().expect("a line").expect("text").parse().expect("a pid");
-    let both = [pid, pid_of(&child)];
-    let are = |state: char| both.iter().all(|pid| process_state(*pid) == Some(state));
-    send(&child, libc::SIGTSTP);
-    eventually("both are stopped", || are('T'));
-    send(&child, libc::SIGCONT);
-    eventually("both go on", || are('S'));
-    child.stdin.take().expect("stdin").write_all(b"typed\n").expect("written");
-    assert_eq!(lines.next().expect("a line").expect("text"), "typed");
-    assert_eq!(child.wait().expect("it ends").code(), Some(3));
 }
 
 // ---- What is left in the background -----------------------------------------------------

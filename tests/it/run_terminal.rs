@@ -9,8 +9,8 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::common::outside::{children, pids};
-use crate::common::{eventually, is_alive, is_readable, open_pty, send_signal};
+use crate::common::outside::children;
+use crate::common::{eventually, is_readable, open_pty, send_signal};
 use tempfile::TempDir;
 
 /// Programs that are run at once.
@@ -302,32 +302,6 @@ fn a_job_of_a_shell_stops_and_goes_on() {
     shell.until("status 130");
 }
 
-/// rule: protocol.md, From a shell: What the command leaves in the background is ended with it,
-///   and named in a line on stderr
-#[test]
-fn at_a_terminal_too_nothing_is_left_behind() {
-    for code in ["sleep 4741 & exit 3", "(setsid true; sleep 4741 & ) & wait; exit 3"] {
-        let words = ["run", "--no-log", "-c", code];
-        let mut terminal = Terminal::start(env!("CARGO_BIN_EXE_execd"), &words);
-        terminal.until("left running by the command, and ended with it: sleep (");
-        terminal.until(")");
-        assert_eq!(terminal.status(), 3);
-    }
-    let code = "sleep 4742 & sleep 4742 & echo $$ $!; wait";
-    let mut terminal = Terminal::run(&["-c", code]);
-    terminal.until("\r\n");
-    let sleeps = || pids().into_iter().filter(|pid| is_sleep(*pid, "4742")).collect::<Vec<_>>();
-    eventually("both run", || sleeps().len() == 2);
-    let pids = sleeps();
-    send_signal(terminal.pid(), libc::SIGKILL);
-    eventually("the guard ends all of it", || !pids.iter().any(|pid| is_alive(*pid)));
-}
-
-fn is_sleep(pid: i32, time: &str) -> bool {
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    words == format!("sleep\0{time}\0").as_bytes()
-}
-
 /// rule: protocol.md, From a shell: `-t` runs the command on a terminal of its own, of the size
 ///   and the modes of ours, and of its changes
 #[test]
@@ -354,6 +328,7 @@ fn a_terminal_of_its_own_has_the_size_and_the_modes_of_ours() {
     shell.until("status 130");
 }
 
+/// rule: protocol.md, From a shell: SIGTSTP stops the command and execd, SIGCONT lets both go on
 /// rule: protocol.md, From a shell: our terminal is as before when `-t` ends, whatever ends it,
 ///   and while it is stopped
 #[test]

@@ -75,25 +75,6 @@ impl Setup {
         self
     }
 
-    /// The same with another binary of execd, behind so many words.
-    pub fn with_binary(mut self, binary: &Path, words: usize) -> Self {
-        let old = self.command;
-        let all: Vec<_> = std::iter::once(old.get_program()).chain(old.get_args()).collect();
-        let mut command = Command::new(if words == 0 { binary.as_os_str() } else { all[0] });
-        for (at, word) in all.iter().enumerate().skip(1) {
-            command.arg(if at == words { binary.as_os_str() } else { word });
-        }
-        command.current_dir(self.dir.path().join("work")).stderr(Stdio::null());
-        for (name, value) in old.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        self.command = command;
-        self
-    }
-
     /// With something that is done between fork and exec: async-signal-safe calls only.
     pub fn prepared(mut self, mut prepare: impl FnMut() + Send + Sync + 'static) -> Self {
         let prepare = move || {
