@@ -15,19 +15,16 @@ use serde_json::{Value, json};
 
 /// Longer than a holder that sleeps is waited for, and much shorter than one that works.
 const LONGER_MS: u64 = 150;
-/// How long an answer waits for holders that work.
 const WAITED_FOR_AT_MOST: Duration = Duration::from_secs(2);
 /// An answer that waited for nobody, on a machine that is not too busy: tried several times.
 const SOON: Duration = Duration::from_millis(1_000);
 const TRIES: usize = 4;
 
-/// Sends the command to both families; gives the requests.
 fn in_both(execd: &mut Execd, command: &str) -> [u64; 2] {
     let stream = execd.start_request("bash_stream", json!({"command": command, "stream": false}));
     [stream, crate::window_help::begin(execd, command, json!({}))]
 }
 
-/// The output of an answer of either family.
 fn output_of(result: &Value) -> &str {
     let output = result.get("stdout").or_else(|| result.get("output"));
     output.and_then(Value::as_str).unwrap_or_else(|| panic!("no output in {result}"))

@@ -61,7 +61,6 @@ impl Stage {
         self.execd.start_request("agent_execute", params(&self.pi, all))
     }
 
-    /// Starts a run that goes on until it is let go.
     fn begin_slow(&mut self, name: &str, more: Value) -> u64 {
         std::fs::create_dir(self.execd.file(name)).expect("a directory");
         std::fs::write(self.execd.file(&format!("{name}/wait")), "").expect("a file");
@@ -108,7 +107,6 @@ fn until_gone(path: &Path) {
     eventually("it is gone", || path.symlink_metadata().is_err());
 }
 
-/// All names below a directory.
 fn tree(dir: &Path) -> BTreeSet<PathBuf> {
     let mut all = BTreeSet::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {

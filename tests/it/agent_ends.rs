@@ -52,7 +52,6 @@ struct Hidden {
 }
 
 impl Hidden {
-    /// How many there are at last.
     const ALL: usize = 3;
 
     fn new(name: &str) -> Self {

@@ -14,7 +14,6 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// A debug build parses so much slower: it reads less where that shows the same.
 const SLOW: usize = if cfg!(debug_assertions) { 8 } else { 1 };
 
-/// The system's allocator, which counts.
 struct Counting;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -54,19 +53,15 @@ static ALLOCATOR: Counting = Counting;
 /// One at a time: the counters are everybody's.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// What a run has cost.
 #[derive(Debug)]
 struct Cost {
-    /// Calls of the allocator.
     calls: usize,
     /// The most that was owned at once, beyond what was before.
     peak_bytes: usize,
-    /// Events told.
     told: usize,
     unparsed_lines: u64,
 }
 
-/// Reads a line, so many times, in pieces.
 fn read(line: &[u8], times: usize, settings: RunSettings) -> Cost {
     let before = NOW.load(Relaxed);
     PEAK.store(before, Relaxed);

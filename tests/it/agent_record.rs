@@ -8,10 +8,8 @@ use serde_json::{Value, json};
 
 /// Fewer than may run at once.
 const AT_ONCE: usize = 24;
-/// A pi that gives a stream and goes on.
 const ENDLESS: &str = "cat \"$STREAM\"; sleep 1000";
 
-/// The params of a run that is given this stream.
 fn of_stream(pi: &str, stream: &Captured, more: Value) -> Value {
     let path = fixtures().join(format!("{}.ndjson", stream.name));
     let env = json!({"STREAM": path, "CODE": stream.exit_code().to_string()});

@@ -6,7 +6,6 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// What our pi waits for before it goes on.
 const UNTIL_GO: &str = "until [ -e go ]; do sleep 0.02; done";
 
 /// A pi that writes half of its answer, and the rest once the file `go` is there.

@@ -19,7 +19,6 @@ fn noted(execd: &Execd, name: &str) -> String {
     std::fs::read_to_string(execd.file(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs pi with these params; gives its arguments and the result.
 fn arguments(execd: &mut Execd, more: Value) -> (Vec<String>, Value) {
     stream_file(execd, "answer.ndjson", &answer("Done."));
     let result = run(execd, NOTE, more);

@@ -13,7 +13,6 @@ const MORE_STREAMS: &str = "EXECD_PI_STREAMS";
 /// Memory that a run may own that has read nothing long.
 const HEAP_BYTES: usize = 8 * 1024 * 1024;
 
-/// The streams with their names, in order.
 fn streams() -> Vec<(String, Vec<u8>)> {
     let mut dirs = vec![("", fixtures())];
     dirs.extend(std::env::var_os(MORE_STREAMS).map(|dir| ("more: ", PathBuf::from(dir))));
@@ -32,7 +31,6 @@ fn streams() -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// What came of a stream.
 #[derive(PartialEq)]
 struct Outcome {
     told: Vec<String>,
@@ -152,7 +150,6 @@ fn a_stream_that_is_cut_off_says_so() {
     }
 }
 
-/// Damages a stream in a few places.
 fn damage(stream: &[u8], random: &mut Random) -> Vec<u8> {
     const BITS: [&[u8]; 14] = [
         b"\n",

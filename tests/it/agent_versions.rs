@@ -30,7 +30,6 @@ fn write(path: &Path, version: &str, help: &str) {
     std::fs::rename(&new, path).expect("it takes its place");
 }
 
-/// The calls so far that begin with this word.
 fn calls(execd: &Execd, first: &str) -> Vec<String> {
     let all = std::fs::read_to_string(execd.file("calls")).unwrap_or_default();
     let ours = all.lines().filter(|line| line.split(' ').next() == Some(first));

@@ -11,7 +11,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Bytes of the replay.
 const REPLAY: usize = 64 * 1024;
 
 fn b64(bytes: &[u8]) -> String {
@@ -39,7 +38,6 @@ fn shown(notes: &[Value]) -> (u64, Vec<u8>, u64) {
     (begin, all, dropped_in_all)
 }
 
-/// Waits until a client was sent this text.
 fn until_shown(client: &mut Wire, text: &str) {
     let mut all = Vec::new();
     let mut at = 0;
@@ -58,7 +56,6 @@ fn until_shown(client: &mut Wire, text: &str) {
     }
 }
 
-/// Attaches a new client.
 fn attached(execd: &Execd, session: u64) -> (Wire, Value) {
     let mut client = Wire::connect(&execd.socket());
     let answer = client.result("attach_session", json!({"session_id": session}));

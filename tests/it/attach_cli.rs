@@ -22,13 +22,11 @@ fn terminal(execd: &Execd) -> Tmux {
     terminal_of(execd, (100, 30))
 }
 
-/// A program on a terminal of its own that goes on; its session and its first result.
 fn on_a_terminal(execd: &mut Execd, cmd: &str) -> (u64, Value) {
     let opened = execd.open_with(cmd, json!({"tty": true}));
     (session_of(&opened), opened)
 }
 
-/// The process of `execd attach` under a terminal's shell.
 fn attach_pid(tmux: &Tmux) -> i32 {
     let shell = tmux.shell();
     let mut found = None;
@@ -40,12 +38,10 @@ fn attach_pid(tmux: &Tmux) -> i32 {
     found.expect("found above")
 }
 
-/// The settings of a terminal before anything happened to it, and the modes that tmux knows.
 fn before(tmux: &Tmux) -> (String, String) {
     (tmux.settings("before"), tmux.modes())
 }
 
-/// Shows that the terminal is as before: settings, modes, a shell that takes lines.
 fn is_as_before(tmux: &Tmux, (settings, modes): &(String, String)) {
     tmux.line("echo al''ive");
     tmux.until("alive");
@@ -116,7 +112,6 @@ fn a_shell_in_a_session_is_typed_into_and_detached_from() {
     is_as_before(&tmux, &as_before);
 }
 
-/// Whether vim shows `text` and is out of insert mode again.
 fn is_typed(screen: &str, text: &str) -> bool {
     screen.contains(text) && !screen.contains("-- INSERT --")
 }
@@ -175,7 +170,6 @@ fn vim_is_shared_by_two_people_and_an_agent() {
     assert_eq!(text, "\nfrom one\nfrom two\nfrom the agent\n");
 }
 
-/// The numbers at the ends of the lines that a screen shows above vim's last one.
 fn numbers_on(screen: &str, rows: u16) -> Vec<u32> {
     let above = screen.lines().take(usize::from(rows) - 1);
     above.filter_map(|line| line.strip_prefix("line ")?.trim().parse().ok()).collect()
@@ -219,12 +213,10 @@ fn vim_is_drawn_right_on_a_terminal_of_whatever_height() {
     }
 }
 
-/// Whether a session runs.
 fn runs(execd: &mut Execd, session: u64) -> bool {
     execd.listed(session).is_some_and(|row| row["running"] == true)
 }
 
-/// The size of a session's terminal, from outside.
 fn size_of(execd: &mut Execd, session: u64) -> (u16, u16) {
     let row = execd.listed(session).expect("a row");
     let pid = crate::common::pid_of(&row);

@@ -6,7 +6,6 @@ use crate::common::*;
 use crate::window_help::*;
 use serde_json::{Value, json};
 
-/// Polls that come soon.
 fn often() -> Value {
     json!({"minimumPollIntervalSeconds": 0.1})
 }

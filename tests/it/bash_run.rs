@@ -5,7 +5,6 @@ use crate::common::*;
 use crate::window_help::*;
 use serde_json::{Value, json};
 
-/// The lines `1` to `last`, each with a newline.
 fn numbers(first: u64, last: u64) -> String {
     (first..=last).map(|i| format!("{i}\n")).collect()
 }
@@ -66,23 +65,6 @@ fn text_is_clean_and_the_log_has_every_byte() {
     assert_eq!(logged, b"\x1b[31mred\x1b[0m\r\n10%\r20%\n\xff\n");
     let result = bash(&mut execd, "printf 'x\\303'");
     assert_eq!(text(&result), "x\u{fffd}", "what stays unfinished is said");
-}
-
-#[test]
-fn trouble_with_the_log_is_told_beside_the_text() {
-    let mut execd = Execd::with(&["--log-max-bytes", "100"], &[]);
-    let result = bash(&mut execd, "seq 1 100");
-    assert_eq!((text(&result), &result["log_truncated"]), (numbers(1, 100).as_str(), &json!(true)));
-    bash(&mut execd, "echo hi");
-    std::fs::remove_dir_all(execd.log_dir()).expect("it was there");
-    // Nothing that execd may take for its directory, or make in its place.
-    std::fs::write(execd.log_dir(), "a file").expect("ours");
-    let result = bash(&mut execd, "seq 1 3000");
-    assert!(text(&result).ends_with("\n\n[Showing lines 1001-3000 of 3000]"), "{result}");
-    assert_absent(&result, &["log_path"]);
-    let failure = result["failure_message"].as_str().expect("a reason");
-    assert!(failure.contains("ENOENT"), "{failure}");
-    assert_eq!((&result["log_complete"], &result["status"]), (&json!(false), &json!("completed")));
 }
 
 // ---- What cannot start ------------------------------------------------------------------
@@ -309,11 +291,9 @@ fn output_in_memory_is_bounded() {
 
 // ---- Passwords --------------------------------------------------------------------------
 
-/// Asks for a password twice, and prints what it has got.
 const ASKS_TWICE: &str =
     "read -rsp 'PIN: ' a; echo; read -rsp 'again: ' b; echo; echo \"[${#a} ${#b}]\"";
 
-/// Starts a command on a terminal whose call is told of passwords.
 fn begin_asking(execd: &mut Execd, command: &str, more: Value) -> u64 {
     begin(execd, command, merged(json!({"tty": true, "tellPassword": true}), more))
 }

@@ -4,7 +4,6 @@ use crate::common::*;
 use crate::window_help::*;
 use serde_json::{Value, json};
 
-/// Params of bash with one field of its context.
 fn with_field(field: &str, value: Value) -> Value {
     let mut context = json!({});
     context[field] = value;
@@ -15,9 +14,6 @@ fn with_field(field: &str, value: Value) -> Value {
 #[test]
 fn peek_shows_the_command_and_the_last_lines() {
     let mut execd = Execd::start();
-    let window = background_with(&mut execd, "sleep 300", json!({"name": "quiet"}));
-    assert_eq!(peek(&mut execd, &window), "window: quiet @1\n$ sleep 300\n(no output)");
-    assert_eq!(peek(&mut execd, "1"), peek(&mut execd, "@1"), "the sign may be left out");
     let command = "seq 1 3000; printf '\\033[1mend\\033[0m'; sleep 300";
     let window = background(&mut execd, command);
     eventually("all is there", || peek(&mut execd, &window).contains("\nend\n\n"));
@@ -26,7 +22,7 @@ fn peek_shows_the_command_and_the_last_lines() {
     assert_eq!(
         crate::common::settled_text(done(&peeked)),
         format!(
-            "window: seq @2\n$ {command}\n{lines}end\n\n[Showing lines 1002-3001 of 3001. Full output: \
+            "window: seq @1\n$ {command}\n{lines}end\n\n[Showing lines 1002-3001 of 3001. Full output: \
          {}]",
             peeked["windows"][0]["log_path"].as_str().expect("a log")
         )

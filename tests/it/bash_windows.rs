@@ -247,7 +247,6 @@ fn windows_of_a_client_are_its_own_and_everybody_may_look() {
     assert!(!is_alive(pid));
 }
 
-/// The end of the text of a result that is no error.
 fn refusal_free(result: &Value) -> &str {
     assert_eq!(result["is_error"], false, "{result}");
     result["text"].as_str().and_then(|text| text.rsplit(' ').next()).expect("words")

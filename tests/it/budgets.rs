@@ -9,7 +9,6 @@ use crate::common::{Execd, PATIENCE, Setup};
 use serde_json::json;
 
 const KIB_PER_MIB: u64 = 1024;
-/// Bytes of the binary as it is installed.
 const MAX_BINARY_BYTES: u64 = 6_000_000;
 /// Memory of its own of execd after a ping. The pages of its program are the page cache's, once for
 /// all execds.
@@ -20,7 +19,6 @@ const IDLE_SESSIONS_KIB: u64 = 2 * KIB_PER_MIB;
 const PROGRAM_KIB: u64 = MAX_BINARY_BYTES / 1024;
 /// What a session whose unread output fills its buffer may add to that.
 const FULL_SESSION_KIB: u64 = 23 * KIB_PER_MIB / 10;
-/// Sessions unless --max-sessions says otherwise.
 const SESSIONS: u64 = 64;
 
 fn release() -> Execd {
@@ -28,7 +26,6 @@ fn release() -> Execd {
     Setup::of(&[binary.to_str().expect("a path in UTF-8")], &[]).start()
 }
 
-/// Starts that many commands together, and waits for the first answer of each.
 fn open(execd: &mut Execd, cmd: &str, tty: bool) {
     let start = |execd: &mut Execd| {
         let params = json!({"cmd": cmd, "tty": tty, "yield_time_ms": 250});

@@ -8,7 +8,6 @@ use crate::common::{AT_ONCE, eventually, now};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// execd with a temporary directory of its own.
 fn execd(dir: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
     command.args(arguments).env("TMPDIR", dir.path()).current_dir(dir.path());
@@ -26,7 +25,6 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a process runs whose command line is exactly these words.
 fn runs(words: &[&str]) -> bool {
     let wanted: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
     fs::read_dir("/proc")

@@ -22,20 +22,17 @@ const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 const INSIDE: &str = "/opt/execd";
 /// What everything has in its environment that a test runs in its container.
 const MARK: &str = "BOX_OF_A_TEST";
-/// Bytes that a flood brings.
 const FLOOD_BYTES: u64 = 64 << 20;
 /// Shorter than any wait of a test, and long enough for a machine that is busy.
 const LEASE: [&str; 2] = ["--lease", "5s"];
 /// How long a container runs by itself: longer than nextest lets a test (ten minutes), and not for
 /// ever where that one was ended from outside.
 const BOX_SECONDS: u64 = 900;
-/// The number of this right.
 const CAP_SYS_ADMIN: u32 = 21;
 /// Engines raise the limit of open files as far as the kernel knows one, which root of a machine
 /// may not do that is a guest itself.
 const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096"];
 
-/// What runs containers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Engine {
     Podman,
@@ -216,7 +213,6 @@ impl Far {
         succeeded(self.run(&[INSIDE, "--version"]))
     }
 
-    /// A word of this test alone.
     fn name(&self) -> String {
         self.dir.path().file_name().expect("a name").to_string_lossy().into_owned()
     }
@@ -234,7 +230,6 @@ impl Far {
         output_of(Command::new(&self.program[0]).args(&self.program[1..]).args(args))
     }
 
-    /// The words before a command in the container.
     fn words(&self) -> Vec<String> {
         let mut all = self.program.clone();
         if self.engine != Nspawn {
@@ -244,13 +239,11 @@ impl Far {
         all
     }
 
-    /// A command in the container, to its end.
     fn run(&self, command: &[&str]) -> Output {
         let words = self.words();
         output_of(Command::new(&words[0]).args(&words[1..]).args(command))
     }
 
-    /// execd there, on the pipes of the engine.
     fn execd(&self, flags: &[&str]) -> Execd {
         let words = self.words();
         let words: Vec<&str> = words.iter().map(String::as_str).chain([INSIDE]).collect();

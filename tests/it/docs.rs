@@ -20,7 +20,6 @@ use crate::common::*;
 use crate::source::sources;
 use serde_json::{Value, json};
 
-/// The mark of a block that can be run.
 const MARK: &str = "# runs";
 
 fn root() -> &'static Path {
@@ -31,7 +30,6 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// README.md and the files in docs, by their names from the root.
 fn documents() -> Vec<String> {
     let docs = std::fs::read_dir(root().join("docs")).expect("docs").flatten();
     let mut names: Vec<String> = docs
@@ -43,9 +41,7 @@ fn documents() -> Vec<String> {
     names
 }
 
-/// A fenced block of a document.
 struct Block {
-    /// Where it stands, for messages.
     place: String,
     language: String,
     text: String,
@@ -76,7 +72,6 @@ fn blocks(name: &str) -> Vec<Block> {
     found
 }
 
-/// A document without its blocks.
 fn prose(name: &str) -> String {
     let mut open = false;
     let outside = |line: &&str| {
@@ -87,7 +82,6 @@ fn prose(name: &str) -> String {
     read(name).lines().filter(outside).collect::<Vec<_>>().join("\n")
 }
 
-/// The words in backticks.
 fn quoted_words(text: &str) -> BTreeSet<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -105,7 +99,6 @@ fn describe() -> Value {
     serde_json::from_slice(&output.stdout).expect("--describe prints JSON")
 }
 
-/// Each method with the names of its params.
 fn methods() -> Vec<(String, BTreeSet<String>)> {
     let described = describe();
     let methods = described["methods"].as_array().expect("methods").iter();
@@ -143,7 +136,6 @@ fn two_turns() -> Vec<Value> {
     [&all[..3], &first, &all[3..]].concat()
 }
 
-/// A directory with this execd under its own name and as what `cargo run` would run, and a pi.
 fn programs(dir: &Path) -> PathBuf {
     let bin = dir.join("bin");
     std::fs::create_dir(&bin).expect("a directory");
@@ -322,7 +314,6 @@ fn the_generated_pages_are_what_the_program_says() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The text below a heading, up to the next one of its rank or higher.
 fn section<'a>(text: &'a str, heading: &str) -> Option<&'a str> {
     let rank = heading.split(' ').next().expect("a heading begins with its rank");
     let start = if text.starts_with(&format!("{heading}\n")) {
@@ -335,7 +326,6 @@ fn section<'a>(text: &'a str, heading: &str) -> Option<&'a str> {
     Some(&body[..ends.min().unwrap_or(body.len())])
 }
 
-/// Every name of a field in a value, at any depth.
 fn field_names(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -472,7 +462,6 @@ fn the_defaults_of_the_pi_harness_are_those_of_the_code() {
 const PI_FLAGS: [&str; 6] =
     ["--mode", "--no-session", "--no-extensions", "--api-key", "--skill", "--flag"];
 
-/// The flags in a text: words that begin with two dashes.
 fn flags(text: &str) -> BTreeSet<String> {
     let part = |c: char| c.is_ascii_lowercase() || c == '-';
     text.split(|c: char| !part(c))

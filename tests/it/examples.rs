@@ -11,10 +11,8 @@ use crate::common::*;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// The programs that this module runs.
 const PROGRAMS: [&str; 5] =
     ["events.mjs", "follow_log.py", "parallel_tests.py", "repl.py", "serve_and_test.mjs"];
-/// The clients that they use.
 const CLIENTS: [&str; 2] = ["execd_client.mjs", "execd_client.py"];
 
 fn root() -> &'static Path {
@@ -58,7 +56,6 @@ impl Place {
         Some(command)
     }
 
-    /// One of the programs.
     fn program(&self, name: &str, args: &[&str]) -> Option<Command> {
         let interpreter = if name.ends_with(".py") { "python3" } else { "node" };
         let mut command = self.interpreter(interpreter)?;
@@ -66,7 +63,6 @@ impl Place {
         Some(command)
     }
 
-    /// Runs one of the programs to its end.
     fn run(&self, name: &str, args: &[&str]) -> Option<Output> {
         self.program(name, args).map(|mut command| output_of(&mut command))
     }
@@ -177,7 +173,6 @@ impl Relay {
         Self { path, connections }
     }
 
-    /// Cuts all connections that there are.
     fn cut(&self) {
         for stream in self.connections.lock().expect("no panic").drain(..) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -185,7 +180,6 @@ impl Relay {
     }
 }
 
-/// Starts the follower of a session.
 fn follow(place: &Place, socket: &Path, session: u64) -> Option<Child> {
     let mut command = place.program("follow_log.py", &[])?;
     command.arg(socket).arg(session.to_string()).arg(place.file("copy"));
@@ -193,7 +187,6 @@ fn follow(place: &Place, socket: &Path, session: u64) -> Option<Child> {
     Some(command.spawn().expect("it starts"))
 }
 
-/// The numbers from `first` to `last`, as seq prints them.
 fn numbers(first: u32, last: u32) -> String {
     (first..=last).map(|number| format!("{number}\n")).collect()
 }

@@ -11,13 +11,10 @@ use crate::common::outside::{
 use crate::common::{Execd, FIRST_ID, Setup, eventually, is_alive, left_out, send_signal};
 use serde_json::{Value, json};
 
-/// No kind of call is made more often than this in the scenario.
 const MOST_CALLS: usize = 600;
 
-/// The processes that an execd starts for itself, by name.
 const HELPERS: [&str; 2] = ["sessions-log", "sessions-guard"];
 
-/// What a run of the scenario came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
     Served,

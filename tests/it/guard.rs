@@ -237,7 +237,6 @@ fn a_stranger_that_got_the_number_of_an_ended_session_is_not_hit() {
 const GUARD: &str = "sessions-guard";
 const WRITER: &str = "sessions-log";
 
-/// Kills one of the two and waits for another.
 fn replace(execd: &Execd, name: &str) {
     let helper = || helper_of(execd.pid(), name);
     eventually("it is there", || helper().is_some());
@@ -310,8 +309,6 @@ fn kill_by_name(command: &str) -> Duration {
     Duration::from_millis(took)
 }
 
-/// Kills execd and its log writer in this order, or in the other one; gives how long something
-/// lived on.
 fn kill_with_writer(execd_first: bool) -> Duration {
     let mut execd = Execd::start();
     let writer = execd.keeper();
@@ -325,31 +322,19 @@ fn kill_with_writer(execd_first: bool) -> Duration {
     killed.elapsed()
 }
 
-/// Kills execd in each way so many times; gives the longest time that something lived on.
-fn kill_in_each_way(rounds: usize) -> Duration {
-    let named = may_choose_pids();
-    let kills = (0..rounds).flat_map(|_| {
-        let by_name = ["pkill -9 execd", "killall -9 execd"].into_iter().filter(|_| named);
-        by_name.map(kill_by_name).chain([true, false].map(kill_with_writer))
-    });
-    kills.max().unwrap_or_default()
-}
-
 /// The helpers had execd's name in theirs, so `pkill execd` killed them too, and nobody was left to
 /// end what the leaders had started.
 /// rule: architecture.md, The keeper: `pkill -9 execd` and `killall -9 execd` spare the helpers,
 ///   and nothing of any session is left
 #[test]
 fn who_kills_execd_by_name_or_with_its_writer_leaves_nothing() {
-    let took = kill_in_each_way(2);
+    let named = may_choose_pids();
+    let kills = (0..2).flat_map(|_| {
+        let by_name = ["pkill -9 execd", "killall -9 execd"].into_iter().filter(|_| named);
+        by_name.map(kill_by_name).chain([true, false].map(kill_with_writer))
+    });
+    let took = kills.max().unwrap_or_default();
     assert!(took < SOON, "{took:?}");
-}
-
-#[test]
-#[ignore = "takes minutes; who_kills_execd_by_name_or_with_its_writer_leaves_nothing is the same"]
-fn a_hundred_kills_by_name_or_with_the_writer_leave_nothing_after_two_seconds() {
-    let took = kill_in_each_way(25);
-    assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
 /// What a command of root's runs as another user was not the guard's business: of 300 rounds 187

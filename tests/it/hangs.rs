@@ -23,7 +23,6 @@ use tempfile::TempDir;
 const FUSE_INIT: u32 = 26;
 const EIO: i32 = 5;
 
-/// execd beside a mount that never answers.
 struct Beside {
     execd: Execd,
     at: TempDir,
@@ -58,7 +57,6 @@ fn start(args: &[&str]) -> Option<Execd> {
     Some(execd)
 }
 
-/// The same with the mount.
 fn beside(args: &[&str]) -> Option<Beside> {
     let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
     let Ok(device) = device else {
@@ -75,7 +73,6 @@ fn beside(args: &[&str]) -> Option<Beside> {
     Some(beside)
 }
 
-/// Mounts the file system of this device in the namespace of a process.
 fn mount_in(pid: i32, device: &File, at: &TempDir) {
     let space = File::open(format!("/proc/{pid}/ns/mnt")).expect("it runs");
     let path = CString::new(at.path().to_str().expect("UTF-8")).expect("no NUL");

@@ -100,7 +100,6 @@ fn typos_get_the_nearest_and_misplaced_flags_their_place() {
 
 // ---- Man pages --------------------------------------------------------------------------
 
-/// A file with the man page of a command.
 fn page(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(format!("{name}.1"));
     std::fs::write(&path, printed(&["help", "--man", name])).expect("written");
@@ -198,7 +197,6 @@ fn make_install_puts_all_of_it_below_the_prefix_and_uninstall_takes_it_away() {
 
 // ---- Completions ------------------------------------------------------------------------
 
-/// A directory with execd under its own name.
 fn on_path() -> TempDir {
     let dir = TempDir::new().expect("a directory");
     std::os::unix::fs::symlink(EXECD, dir.path().join("execd")).expect("a link");
@@ -270,7 +268,6 @@ const COMPLETED: [(&str, &str); 10] = [
     ("execd attach @1", "execd attach @1 "),
 ];
 
-/// Types each line, completes it, and looks at what the shell has made of it.
 fn complete_in(tmux: &Tmux) {
     for (typed, completed) in COMPLETED {
         tmux.typed(typed);

@@ -4,10 +4,8 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// A command that runs until it is ended.
 const STAYS: &str = "echo ready; sleep 300";
 
-/// The session_exited of a session.
 fn exit_of(execd: &mut Execd, session: u64) -> Value {
     execd.notification("session_exited", |exit| exit["session_id"] == session)
 }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crate::common::{Execd, Host, Setup, eventually, send_signal};
 use serde_json::json;
 
-/// The lease of most tests.
 const LEASE: Duration = Duration::from_secs(1);
 /// Requests whose answers, 4 KB each, are more than the 8 MiB that execd holds and a pipe, by less
 /// than another pipe.
@@ -22,7 +21,6 @@ const BEAT: Duration = Duration::from_millis(50);
 /// What a session's end says of why execd ended.
 const SAID: &str = "execd: nothing came on stdin for 1000 ms (--lease)\n";
 
-/// An execd with that lease.
 fn leased(lease: Duration) -> Setup {
     let mut setup = Setup::new(&["--lease", &lease.as_secs().to_string()]);
     setup.command().stderr(Stdio::piped());

@@ -6,10 +6,8 @@ use crate::common::*;
 use serde_json::{Value, json};
 
 const SOCKET: [&str; 2] = ["--socket", "here.sock"];
-/// Events that are kept.
 const KEPT: u64 = 1_024;
 
-/// An execd with a socket, and a client of that.
 fn with_client(flags: &[&str]) -> (Execd, Wire) {
     let execd = Execd::with(&[&SOCKET, flags].concat(), &[]);
     let wire = Wire::connect(&execd.file("here.sock"));
@@ -35,17 +33,14 @@ fn carrier() -> Value {
     json!({"session_id": 777_777, "on_exit": "none", "events": true})
 }
 
-/// What the next reply of a client of the socket carries.
 fn carried(wire: &mut Wire) -> Vec<String> {
     told(&wire.result("set_on_exit", carrier())["events"])
 }
 
-/// What the next reply of the client on stdin carries.
 fn carried_by(execd: &mut Execd) -> Vec<String> {
     told(&execd.result("set_on_exit", carrier())["events"])
 }
 
-/// Everything behind a number.
 fn after(wire: &mut Wire, after: u64) -> Vec<String> {
     told(&wire.result("events", json!({"after": after}))["events"])
 }

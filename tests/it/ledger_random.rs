@@ -12,9 +12,7 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// Steps of one story.
 const STEPS: usize = 150;
-/// Sessions that the table holds: others are evicted.
 const SESSIONS: &str = "6";
 
 /// What a client was told of ends by replies of this connection, and ever.
@@ -26,7 +24,6 @@ struct Told {
 }
 
 impl Told {
-    /// Notes what a reply to a call about `session` tells.
     fn read(&mut self, reply: &Value, session: u64, story: &str) {
         let result = &reply["result"];
         let mut own = BTreeSet::new();
@@ -96,7 +93,6 @@ impl World {
         Self { execd, wire, told, sessions: Vec::new(), number: Random(seed), story }
     }
 
-    /// A request of one of the clients, and what its reply tells.
     fn ask(&mut self, client: usize, method: &str, params: Value, session: u64) {
         let reply = if client == 0 {
             self.execd.ask(method, params)
@@ -121,7 +117,6 @@ impl World {
         self.sessions.push((session, fifo.expect("it is made")));
     }
 
-    /// A call about a session, or about all of them.
     fn call(&mut self) {
         let client = self.number.below(2);
         let at = self.number.below(self.sessions.len());
@@ -178,7 +173,6 @@ impl World {
         self.sessions[at].1.write_all(b"x").expect("it is open");
     }
 
-    /// All end; both clients ask for what is left.
     fn finish(mut self) {
         (0..self.sessions.len()).for_each(|at| self.let_go(at));
         let ids: BTreeSet<u64> = self.sessions.iter().map(|(id, _)| *id).collect();

@@ -8,7 +8,6 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// A client that asks, and another one that starts what is asked about.
 struct Stage {
     execd: Execd,
     other: Wire,

@@ -30,7 +30,6 @@ mod bash_polls;
 mod bash_run;
 mod bash_tmux;
 mod bash_windows;
-mod beside_cli;
 mod bounds;
 mod budgets;
 mod bytes;

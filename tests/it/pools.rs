@@ -13,7 +13,6 @@ use crate::common::{eventually, missing, now, outside, send_signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Tasks of a pool.
 const TASKS: usize = 100;
 /// Runs that the programs of the document have at once.
 const AT_ONCE: usize = 8;
@@ -57,7 +56,6 @@ fn program(language: &str) -> String {
     program.to_owned()
 }
 
-/// A directory in which a pool works.
 struct Pool {
     dir: TempDir,
     program: &'static str,
@@ -89,7 +87,6 @@ impl Pool {
         std::fs::read_to_string(self.at(name)).unwrap_or_default()
     }
 
-    /// Starts the pool as the leader of a process group.
     fn start(&self) -> Running {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(self.program);
@@ -101,7 +98,6 @@ impl Pool {
         Running(command.process_group(0).spawn().expect("it starts"))
     }
 
-    /// Waits until no process of the pool is left.
     fn until_gone(&self) {
         let dir = self.dir.path().to_string_lossy();
         eventually("nothing is left running", || outside::marked(MARK, &dir).is_empty());
@@ -122,7 +118,6 @@ impl Running {
         i32::try_from(self.0.id()).expect("a pid")
     }
 
-    /// Kills it with all that is in its process group.
     fn kill(&mut self) {
         send_signal(-self.group(), 9);
         self.0.wait().expect("its end");

@@ -14,7 +14,6 @@ fn number_after(text: &str, mark: &str) -> u16 {
     digits.parse().unwrap_or_else(|_| panic!("no number after {mark:?} in {text:?}"))
 }
 
-/// One HTTP request to a server on this machine; returns the whole answer.
 fn http_get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
@@ -54,24 +53,6 @@ fn ctrl_c_in_an_interactive_bash_ends_the_command_and_not_the_shell() {
     });
     execd.input_until(session, "\\x03", "prompt> ");
     execd.input_until(session, "echo status $?\\n", "status 130");
-}
-
-fn open_python(execd: &mut Execd) -> u64 {
-    execd.open_ready("python3 -q -E", ">>> ", json!({"tty": true}))
-}
-
-#[test]
-fn ctrl_c_in_a_python_repl_interrupts_and_python_goes_on() {
-    if missing("python3") {
-        return;
-    }
-    let mut execd = Execd::start();
-    let session = open_python(&mut execd);
-    let endless = "import time; print('be' + 'gin', flush=True); time.sleep(300)\\n";
-    execd.input_until(session, endless, "begin\n");
-    execd.input_until(session, "\\x03", "KeyboardInterrupt\n>>> ");
-    let params = json!({"session_id": session, "chars": "exit(7)\\n", "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 7);
 }
 
 // ---- Full screen ------------------------------------------------------------------------

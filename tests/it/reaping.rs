@@ -10,7 +10,6 @@ fn turns(execd: &mut Execd) -> u64 {
     info["counters"]["loop_turns"].as_u64().expect("a number")
 }
 
-/// Nothing is left of all that came to execd but its keeper.
 fn until_only_the_keeper_is_left(execd: &mut Execd) {
     let (pid, keeper) = (execd.pid(), execd.keeper());
     eventually("only the keeper is left", || {

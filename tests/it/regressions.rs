@@ -50,43 +50,16 @@ fn execd_run(dir: &TempDir, arguments: &[&str], stdin: Stdio) -> Child {
 /// `/`: `rm -rf ./*` in `build` would have been in `/build`.
 #[test]
 fn a_relative_directory_of_a_deleted_one_is_not_found() {
-    let dir = TempDir::new().expect("a directory");
-    let gone = dir.path().join("gone");
-    std::fs::create_dir(&gone).expect("made");
-    let mut child = Command::new("sh")
-        .args(["-c", "rmdir ../gone && exec \"$0\"", env!("CARGO_BIN_EXE_execd")])
-        .env("TMPDIR", dir.path())
-        .env("XDG_RUNTIME_DIR", dir.path())
-        .current_dir(&gone)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("execd starts");
-    let mut input = child.stdin.take().expect("stdin");
-    for (id, place) in [(1, json!({"cmd": "true", "workdir": "etc"})), (2, json!({"cmd": "true"}))]
-    {
-        writeln!(input, "{}", json!({"id": id, "method": "exec_command", "params": place}))
-            .expect("written");
-    }
-    drop(input);
-    let output = crate::common::outside::output_at_end(child);
-    let deleted = format!("{} (deleted)", gone.display());
-    let mut told = 0;
-    for line in String::from_utf8(output.stdout).expect("text").lines() {
-        let reply: Value = serde_json::from_str(line).expect("JSON");
-        let result = &reply["result"];
-        if reply["id"] == 1 {
-            let failure = result["failure_message"].as_str().expect("a failure");
-            assert!(failure.starts_with(&format!("workdir {deleted}/etc: ENOENT")), "{failure}");
-        } else {
-            assert_eq!((&result["exit_code"], &result["cwd"]), (&json!(0), &json!(deleted)));
-        }
-        told += 1;
-    }
-    assert_eq!(told, 2);
+    let leave = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\"";
+    let mut execd = Setup::behind(&["sh", "-c", leave], &[]).start();
+    let deleted = format!("{} (deleted)", execd.file("gone").display());
+    let failed = execd.run_with("true", json!({"workdir": "etc"}));
+    let failure = failed["failure_message"].as_str().expect("a failure");
+    assert!(failure.starts_with(&format!("workdir {deleted}/etc: ENOENT")), "{failure}");
+    let ran = execd.run("true");
+    assert_eq!((&ran["exit_code"], &ran["cwd"]), (&json!(0), &json!(deleted)));
 }
 
-/// User and system time of a process so far, in clock ticks.
 fn ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -298,21 +271,11 @@ fn kill_detached_finds_an_orphan_that_was_seen_before() {
 /// one log.
 #[test]
 fn a_limit_of_file_sizes_is_log_trouble() {
-    let dir = TempDir::new().expect("a directory");
-    let request = r#"{"id":1,"method":"exec_command","params":{"cmd":"seq 1 5000"}}"#;
-    let script = format!(
-        "ulimit -f 4; printf '%s\\n' '{request}' | '{}' --no-keeper",
-        env!("CARGO_BIN_EXE_execd")
-    );
-    let output = Command::new("bash")
-        .args(["-c", &script])
-        .env("TMPDIR", dir.path())
-        .env("XDG_RUNTIME_DIR", dir.path())
-        .output()
-        .expect("bash runs");
-    let reply: Value = serde_json::from_slice(&output.stdout).expect("a reply");
-    assert_eq!(reply["result"]["exit_code"], 0);
-    let failure = reply["result"]["failure_message"].as_str().expect("a failure");
+    let limited = ["bash", "-c", "ulimit -f 4; exec \"$0\" \"$@\""];
+    let mut execd = Setup::behind(&limited, &["--no-keeper"]).start();
+    let ended = execd.run("seq 1 5000");
+    assert_eq!(ended["exit_code"], 0);
+    let failure = ended["failure_message"].as_str().expect("a failure");
     assert!(failure.contains("EFBIG"), "{failure}");
 }
 

@@ -16,7 +16,6 @@ use crate::common::{eventually, send_signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Programs that are run at once.
 const AT_ONCE: usize = 4;
 
 fn directory() -> TempDir {
@@ -32,12 +31,10 @@ fn command(dir: &TempDir, program: &str, words: &[&str]) -> Command {
     command
 }
 
-/// `execd run` with these words.
 fn run(dir: &TempDir, words: &[&str]) -> Command {
     command(dir, env!("CARGO_BIN_EXE_execd"), &[&["run"], words].concat())
 }
 
-/// What `execd run` with these words leads to: status, stdout, stderr.
 fn said(words: &[&str]) -> (Option<i32>, String, String) {
     let output = run(&directory(), words).output().expect("execd runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -52,31 +49,24 @@ fn send(child: &Child, signal: i32) {
     send_signal(pid_of(child), signal);
 }
 
-/// The exit status as a shell gives it.
 fn status(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).expect("an end")
 }
 
 // ---- The same as by env(1) --------------------------------------------------------------
 
-/// What a program finds on stdin.
 #[derive(Clone)]
 enum Input {
-    /// /dev/null.
     Null,
-    /// These bytes, and then the end of a pipe.
     Piped(Vec<u8>),
-    /// A file of them.
     File(Vec<u8>),
 }
 
-/// A program and its arguments.
 struct Case {
     words: Vec<String>,
     stdin: Input,
     /// Code of bash that comes before env(1) or execd in the same process.
     before: &'static str,
-    /// Flags of `execd run` besides.
     flags: &'static [&'static str],
 }
 
@@ -86,7 +76,6 @@ impl Case {
     }
 }
 
-/// The programs, some of each kind.
 fn cases() -> Vec<Case> {
     let shell = |code: String| Case::of(vec!["sh".to_owned(), "-c".to_owned(), code]);
     let mut all: Vec<Case> = vec![];
@@ -183,7 +172,6 @@ fn cases() -> Vec<Case> {
     all
 }
 
-/// What a program leads to that finds this on stdin.
 fn output(mut command: Command, dir: &TempDir, stdin: &Input) -> Output {
     let bytes = match stdin {
         Input::Null => return command.output().expect("it runs"),
@@ -714,7 +702,6 @@ fn json_is_one_object_whatever_happened() {
     }
 }
 
-/// The object of `execd run --json` with these words.
 fn object(words: &[&str]) -> Value {
     let (_, out, err) = said(&[&["--json"], words].concat());
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{words:?}: {error}: {out}{err}"))

@@ -13,9 +13,7 @@ use crate::common::outside::children;
 use crate::common::{eventually, is_readable, open_pty, send_signal};
 use tempfile::TempDir;
 
-/// Programs that are run at once.
 const AT_ONCE: usize = 4;
-/// The size of a terminal here: columns and rows.
 const SIZE: (u16, u16) = (97, 31);
 
 /// A program at a terminal, which is its controlling one.
@@ -49,12 +47,10 @@ impl Terminal {
         Self { master, child, seen: vec![], dir }
     }
 
-    /// `execd run` with these words.
     fn run(words: &[&str]) -> Self {
         Self::start(env!("CARGO_BIN_EXE_execd"), &[&["run", "-q"], words].concat())
     }
 
-    /// A shell with jobs.
     fn shell() -> Self {
         let mut shell = Self::start("bash", &["--norc", "--noprofile", "--noediting", "-i"]);
         shell.until("ready> ");
@@ -91,12 +87,10 @@ impl Terminal {
         self.master.write_all(text.as_bytes()).expect("typed");
     }
 
-    /// Types a line into a shell.
     fn line(&mut self, text: &str) {
         self.types(&format!("{text}\n"));
     }
 
-    /// Its exit status as a shell gives it.
     fn status(&mut self) -> i32 {
         while self.read() {}
         let status = self.child.wait().expect("a child of ours");

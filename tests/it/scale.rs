@@ -13,7 +13,6 @@ use crate::common::outside::{end_of, end_within, output_of, status_of};
 use crate::common::{eventually, left_out, missing, outside, send_signal, until_file_has};
 use crate::scale_help::{Batch, parallel_of, script, scripts};
 
-/// Tasks that parallel runs.
 const TASKS: usize = 40;
 /// How long all of them may take: each starts some fifteen processes, and a machine may be busy.
 const ALL_TASKS: Duration = Duration::from_secs(180);
@@ -32,7 +31,6 @@ fn word(n: usize) -> &'static str {
     }
 }
 
-/// `here.sh`, with short pauses between two tries.
 fn parallel(batch: &Batch) -> Child {
     batch.command(&["bash", "here.sh"]).env("PAUSE", "0.1").spawn().expect("it starts")
 }
@@ -210,7 +208,6 @@ fn a_refused_array_ends_submit_sh() {
 /// The validator, which has the schemas of Kubernetes with it (`.ci/run` installs it).
 const VALIDATOR: &str = "tests/kubernetes/venv/bin/kubernetes-validate";
 
-/// Whether the validator takes this manifest, and what it says.
 fn is_valid(dir: &Path, manifest: &str) -> (bool, String) {
     let file = dir.join("job.yaml");
     std::fs::write(&file, manifest).expect("a manifest");
@@ -236,7 +233,6 @@ fn the_manifest_fits_its_schema() {
     assert!(!valid, "the validator looks at it");
 }
 
-/// The command of the manifest's container.
 fn command_of_the_job() -> Vec<String> {
     let manifest = script("job.yaml");
     let found = manifest.lines().find_map(|line| line.trim().strip_prefix("command: "));

@@ -18,7 +18,6 @@ use tempfile::TempDir;
 
 /// What the tests need, from Debian's slurmctld, slurmd, slurm-client and munge, and jq.
 const NEEDED: [&str; 7] = ["slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "jq"];
-/// Tasks of the large array.
 const TASKS: usize = 200;
 /// Elements of an array that run at once: the node says that it has so many processors.
 const AT_ONCE: usize = 8;
@@ -26,7 +25,6 @@ const AT_ONCE: usize = 8;
 const TESTED: &str = "slurm-wlm 22.05";
 /// How often the daemons are started anew where somebody else has taken one of their ports.
 const STARTS: usize = 3;
-/// Pause between two questions to the daemons.
 const LOOK: Duration = Duration::from_millis(300);
 /// How long all tasks may take: they start some three thousand processes, on a machine that may
 /// be busy.
@@ -50,7 +48,6 @@ fn knows_no_cgroups(version: &str) -> bool {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (23, 2)
 }
 
-/// A cluster of one node, this machine.
 struct Cluster {
     dir: TempDir,
     daemons: Vec<Child>,
@@ -163,7 +160,6 @@ impl Cluster {
         self.dir.path().join(name)
     }
 
-    /// A daemon, whose log is a file.
     fn daemon(&mut self, words: &[&str]) {
         let log = File::create(self.at(&format!("{}.log", words[0]))).expect("its log");
         let path = std::env::var("PATH").unwrap_or_default();
@@ -194,13 +190,11 @@ impl Cluster {
         }
     }
 
-    /// What the daemons say, for messages.
     fn logs(&self) -> String {
         let text = |name: &str| std::fs::read_to_string(self.at(name)).unwrap_or_default();
         ["munged.log", "slurmctld.log", "slurmd.log"].map(text).join("\n")
     }
 
-    /// A program of Slurm in the directory of a batch; gives what it prints.
     fn run(&self, batch: &Batch, words: &[&str]) -> String {
         let mut command = batch.command(words);
         let done = output_of(command.env("SLURM_CONF", self.at("slurm.conf")));

@@ -12,12 +12,10 @@ use std::process::Command;
 use crate::common::{Execd, LONG_AGO, Setup, is_notification, until_file_has, value};
 use serde_json::{Value, json};
 
-/// A command that goes on and prints nothing.
 const GOES_ON: &str = "exec sleep 1000";
 /// A shell that ends while another process, which has become `sleep` by then, holds its output.
 const LEAVES_A_HOLDER: &str =
     "sleep 1000 & until grep -qa ^sleep /proc/$!/cmdline; do :; done; echo left";
-/// Sessions that one execd of these tests starts at most.
 const MOST_SESSIONS: u64 = 40;
 
 // ---- The files --------------------------------------------------------------------------
@@ -42,7 +40,6 @@ fn check(name: &str, said: &str) {
     }
 }
 
-/// What `execd` prints with these words.
 fn printed(words: &[&str]) -> String {
     let done = Command::new(env!("CARGO_BIN_EXE_execd")).args(words).output().expect("it starts");
     assert!(done.status.success(), "{words:?}: {done:?}");
@@ -209,13 +206,11 @@ impl Board {
         self.text.push_str(&format!("{mark} {line}\n"));
     }
 
-    /// Sends a line as it is.
     fn send(&mut self, line: &str) {
         self.execd.send_line(line);
         self.write_down(">", line);
     }
 
-    /// Sends a request that may wait; gives its id.
     fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.asked += 1;
         let id = self.asked;
@@ -239,24 +234,20 @@ impl Board {
         value(&line)
     }
 
-    /// The reply to a request.
     fn reply(&mut self, id: u64) -> Value {
         self.take(|line| !is_notification(line) && value(line)["id"] == id)
     }
 
-    /// A request and its reply.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.reply(id)
     }
 
-    /// A line that is no proper request, and the next reply.
     fn bad(&mut self, line: &str) {
         self.send(line);
         self.take(|line| !is_notification(line));
     }
 
-    /// The next notification of this method whose params fit.
     fn note(&mut self, method: &str, fits: impl Fn(&Value) -> bool) -> Value {
         self.take(|line| {
             let line = value(line);
@@ -264,7 +255,6 @@ impl Board {
         })
     }
 
-    /// All notifications of this method that have come.
     fn notes_so_far(&mut self, method: &str) {
         let is = |line: &str| value(line)["method"] == method;
         while self.waiting.iter().any(|line| is(line)) {
@@ -858,7 +848,6 @@ fn windows_are_as_written() {
 
 // ---- Runs of pi -------------------------------------------------------------------------
 
-/// Makes a pi that runs this script; gives its path.
 fn pi(board: &Board, name: &str, script: &str) -> String {
     let path = board.execd.file(name);
     crate::agent_help::write_pi(&path, script);

@@ -18,7 +18,6 @@ use crate::common::outside::{comm, end_of, left_out, marked, output_at_end, outp
 use crate::common::{
     AT_ONCE, Execd, Incoming, PATIENCE, Setup, eventually, is_alive, missing, output, send_signal,
 };
-use crate::common::{contains, log_of};
 use crate::scale_help::Batch;
 use serde_json::json;
 use tempfile::TempDir;
@@ -28,18 +27,15 @@ const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 /// What everything has in its environment that the sshd of a test has started; helpers of execd get
 /// no EXECD_*.
 const MARK: &str = "FAR_OF_A_TEST";
-/// Bytes that a flood brings through ssh.
 const FLOOD_BYTES: u64 = 64 << 20;
 /// How often another port is tried: between the choice and sshd's start somebody may take it.
 const PORTS_TRIED: usize = 5;
 
-/// An sshd, and what is needed to reach it.
 struct Far {
     dir: TempDir,
     sshd: Child,
 }
 
-/// A word of this test alone.
 fn own_word(dir: &Path) -> String {
     dir.file_name().expect("a name").to_string_lossy().into_owned()
 }
@@ -60,7 +56,6 @@ fn free_port() -> u16 {
 }
 
 impl Far {
-    /// Starts an sshd; `None` where there is none to start.
     fn start() -> Option<Self> {
         if missing(SSHD) || missing("ssh") || missing("ssh-keygen") {
             return None;
@@ -100,18 +95,15 @@ impl Far {
         self.dir.path().join(name)
     }
 
-    /// What shells print before they run what ssh asks for.
     fn say_at_login(&self, script: &str) {
         std::fs::write(self.path("home/.bashrc"), script).expect("a file");
     }
 
-    /// The words before a command there.
     fn ssh(&self) -> [String; 4] {
         let config = self.path("ssh_config").to_string_lossy().into_owned();
         ["ssh".to_owned(), "-F".to_owned(), config, "far".to_owned()]
     }
 
-    /// A command line there.
     fn command(&self, flags: &[&str], line: &str) -> Command {
         let [ssh, config @ .., host] = self.ssh();
         let mut command = Command::new(ssh);
@@ -120,32 +112,27 @@ impl Far {
         command
     }
 
-    /// Its output, once it has ended.
     fn run(&self, line: &str) -> Output {
         output_of(&mut self.command(&[], line))
     }
 
-    /// execd there, on the pipes of ssh.
     fn execd(&self, flags: &[&str]) -> Execd {
         let words = self.ssh();
         let words: Vec<&str> = words.iter().map(String::as_str).chain([EXECD]).collect();
         Setup::of(&words, flags).start()
     }
 
-    /// What was started there and still runs: their pids and names.
     fn running(&self) -> Vec<(i32, String)> {
         let all = marked(MARK, &own_word(self.dir.path()));
         all.into_iter().map(|pid| (pid, comm(pid))).collect()
     }
 
-    /// Waits until a program of this name runs there.
     fn until_runs(&self, name: &str) {
         eventually(&format!("{name} runs there"), || {
             self.running().iter().any(|(_, running)| running == name)
         });
     }
 
-    /// Waits until nothing runs there any more; gives how long that took.
     fn until_nothing_runs(&self) -> Duration {
         let since = Instant::now();
         eventually("nothing runs there any more", || self.running().is_empty());
@@ -281,27 +268,6 @@ fn ctrl_c_at_a_terminal_of_ssh() {
     far.until_nothing_runs();
 }
 
-/// rule: protocol.md, Secrets: the reply's `note` says that the program may show it
-#[test]
-fn a_secret_for_a_program_behind_ssh_is_shown_nowhere_and_noted() {
-    let Some(far) = Far::start() else { return };
-    let mut execd = Execd::start();
-    let there = "read -rsp 'PIN: ' pin; echo; echo \"got ${#pin}\"";
-    let cmd = format!("{} -tt {}", far.ssh().join(" "), quoted_for_two_shells(there));
-    let id = execd.open_until_with(&cmd, "PIN: ", json!({"tty": true}));
-    let secret = "correct-horse-7";
-    let told = execd.write(json!({"session_id": id, "chars": format!("{secret}\\r"),
-        "secret": true, "until": {"tree_exit": true}, "yield_time_ms": 30_000}));
-    assert!(told["note"].as_str().is_some_and(|note| note.contains("ssh")), "{told}");
-    assert!(output(&told).contains("got 15"), "{told}");
-    assert!(!told.to_string().contains(secret) && !contains(&log_of(&told), secret.as_bytes()));
-}
-
-fn quoted_for_two_shells(line: &str) -> String {
-    let quoted = |line: &str| format!("'{}'", line.replace('\'', "'\\''"));
-    quoted(&format!("bash -c {}", quoted(line)))
-}
-
 /// A shell that prints before it runs execd: half a line, an answer, a newline that never comes.
 /// rule: machines.md, ssh: What a .bashrc prints before execd is told from the protocol by the
 ///   marker
@@ -431,7 +397,6 @@ fn a_connection_that_stands_still_costs_the_lease() {
     assert!(took < AT_ONCE, "{took:?}");
 }
 
-/// Reads from ssh what a command there writes; gives how many bytes came.
 fn flood_through(far: &Far) -> u64 {
     let line = format!("'{EXECD}' run --quiet -- head -c {FLOOD_BYTES} /dev/zero");
     let mut ssh = far.command(&[], &line).spawn().expect("ssh runs");
@@ -443,7 +408,6 @@ fn flood_through(far: &Far) -> u64 {
     came
 }
 
-/// A flood in a session there, while the client asks something else.
 fn flood_in_a_session(far: &Far) {
     let mut execd = far.execd(&[]);
     let cmd = format!("echo up; head -c {FLOOD_BYTES} /dev/zero | tr '\\0' x");
@@ -464,7 +428,6 @@ fn a_flood_through_ssh() {
     flood_in_a_session(&far);
 }
 
-/// Starts a run of pi through ssh.
 fn agent(far: &Far, place: &Place, flags: &[&str]) -> (Child, ChildStdin) {
     let dir = place.path().display();
     let words = "--model fake/scripted --tools bash,read 'Say it'";
@@ -520,7 +483,6 @@ fn execd_run_through_ssh_is_the_command() {
     assert_eq!((&said.stdout[..], &said.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
 }
 
-/// `here.sh` with all of its jobs through this sshd.
 fn parallel_through(far: &Far, batch: &Batch) -> Command {
     let here = batch.at("").to_string_lossy().into_owned();
     let words = ["bash", "here.sh", "--sshlogin", &far.ssh().join(" "), "--workdir", &here];

@@ -8,9 +8,7 @@ use crate::common::data::Random;
 use crate::common::{Execd, eventually, send_signal};
 use serde_json::json;
 
-/// How often execd is killed.
 const ROUNDS: u64 = 66;
-/// Commands that are being started when it is.
 const AT_ONCE: usize = 24;
 /// The moment of the kill is one of so many microseconds after the first request.
 const MOST_US: u64 = 40_000;

@@ -11,7 +11,6 @@ use crate::common::outside::{self, Trace, can_trace};
 use crate::common::{Execd, eventually};
 use serde_json::{Value, json};
 
-/// How many of a kind are counted.
 const ROUNDS: u64 = 40;
 
 /// What a few of them may cost more: detaching interrupts a wait, and on a busy machine a

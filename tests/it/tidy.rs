@@ -8,14 +8,10 @@ use std::process::Command;
 
 use crate::source::{Source, assert_none, indent_of, root, sources};
 
-/// Columns of a line, as in rustfmt.toml.
 const MAX_COLUMNS: usize = 100;
-/// Lines of a function, its signature included.
 const MAX_FUNCTION_LINES: usize = 75;
-/// Crates in `cargo tree`, execd among them.
 const MAX_CRATES: usize = 40;
 
-/// Functions over the limit of lines, each with the reason.
 const LONG_FUNCTIONS: &[(&str, &str)] = &[];
 
 /// The lines of code of a directory, with the file of each and the place that a complaint names.

@@ -20,7 +20,6 @@ fn json(name: &str) -> Value {
     serde_json::from_str(&read(name)).expect("JSON")
 }
 
-/// What stands between `before` and `after`, each time.
 fn between<'a>(text: &'a str, before: &str, after: char) -> Vec<&'a str> {
     text.split(before).skip(1).map(|rest| rest.split(after).next().unwrap_or("")).collect()
 }
