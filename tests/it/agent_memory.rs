@@ -108,21 +108,6 @@ fn a_gibibyte_of_skipped_lines_takes_no_memory() {
     }
 }
 
-/// rule: agent.md, The stream: No tree and no copy of what is skipped, streams of 1 GiB
-#[test]
-fn a_line_of_16_mib_is_skipped_without_a_copy() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for head in [TEXT, CALL, TOOL] {
-        let line = padded(head, "\"}]}},\"message\":{}}\n", 16 * MIB);
-        let cost = read(&line, 1, RunSettings::default());
-        assert!(cost.calls <= 8 && cost.peak_bytes < 64 * 1024, "{cost:?}");
-        // Where it could be kept, it is not: there is no room for so much.
-        let keep_events = RunSettings { keep_events: true, ..RunSettings::default() };
-        let cost = read(&line, 1, keep_events);
-        assert!(cost.peak_bytes <= 9 * MIB, "{cost:?}");
-    }
-}
-
 /// rule: agent.md, The stream: Peak memory at most the longest line and 1 MiB
 #[test]
 fn a_line_that_is_needed_is_kept_once() {

@@ -128,28 +128,6 @@ fn a_stream_in_small_pieces_is_the_same_stream() {
     }
 }
 
-/// rule: agent.md, The stream: A stream that is cut off or damaged says so and is never fatal
-#[test]
-fn a_stream_that_is_cut_off_says_so() {
-    let mut random = Random(0x5eed_0001_0002_0004);
-    // One has no bytes at all: its pi failed at its start.
-    for (name, stream) in streams().into_iter().filter(|(_, stream)| !stream.is_empty()) {
-        for _ in 0..4 {
-            let at = 1 + random.below(stream.len() - 1);
-            let cut = &stream[..at];
-            let line = cut.rsplit(|byte| *byte == b'\n').next().unwrap();
-            let outcome = read([cut], false);
-            // Whole but for its end: an event all the same, unless its end is never looked at.
-            if !matches!(stream[at], b'\n') {
-                let unparsed = u64::from(!line.is_empty());
-                let data = &outcome.report()["provider_data"];
-                assert_eq!(data["unparsed_lines"], unparsed, "{name} at {at}");
-            }
-            assert_eq!(read(random.pieces(cut, 50), false), outcome, "{name} at {at}");
-        }
-    }
-}
-
 fn damage(stream: &[u8], random: &mut Random) -> Vec<u8> {
     const BITS: [&[u8]; 14] = [
         b"\n",

@@ -496,25 +496,6 @@ fn of_an_execd_alone_its_newest_session_is_meant() {
     tmux.until("[detached from session 2]");
 }
 
-/// rule: attach.md, execd attach: A session on pipes: output is followed, lines are sent
-#[test]
-fn a_session_without_stdin_is_watched() {
-    if !can_draw() {
-        return;
-    }
-    let mut execd = Execd::start();
-    let opened = execd.open_with("echo up; exec sleep 1000", json!({"stdin": "null"}));
-    let session = session_of(&opened);
-    let tmux = terminal(&execd);
-    tmux.line(&format!("$X attach $HERE @{session}"));
-    tmux.until("it takes no input");
-    tmux.until("up");
-    tmux.line("typed");
-    tmux.until("stdin is closed");
-    tmux.key("C-c");
-    tmux.until("[detached");
-}
-
 /// rule: attach.md, execd attach: Ids `@3` and `3`; no such session; the session itself
 #[test]
 fn a_session_is_not_shown_in_itself() {

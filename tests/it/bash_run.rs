@@ -25,8 +25,7 @@ fn every_end_has_the_text_of_pis_bash() {
     let thousands =
         cut(&numbers(1001, 3000), "lines 1001-3000 of 3000") + "\n\nCommand exited with code 3";
     let hundreds = cut(&wide, "lines 395-900 of 900 (50.0KB limit)");
-    let line =
-        cut(&("x".repeat(51_200) + "\n"), "last 50.0KB of line 1 (line is 68.4KB)");
+    let line = cut(&("x".repeat(51_200) + "\n"), "last 50.0KB of line 1 (line is 68.4KB)");
     // The texts are those that pi 1.5.2 wrote for these commands; LOG stands for the log's path.
     for (command, status, expected) in [
         ("echo hi", "completed", "hi\n"),

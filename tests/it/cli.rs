@@ -1,11 +1,11 @@
 //! The command line for people: `execd run`, `execd call`, and their exit statuses
 //! (protocol.md, From a shell).
 
+use crate::common::{AT_ONCE, eventually, now};
+use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
-use crate::common::{AT_ONCE, eventually, now};
-use serde_json::Value;
 use tempfile::TempDir;
 
 fn execd(dir: &TempDir, arguments: &[&str]) -> Command {

@@ -381,7 +381,9 @@ fn every_field_that_execd_sends_is_documented() {
         tell(result);
     }
     tell(execd.result("shutdown", json!({})));
-    execd.notifications_so_far_at_the_end().into_iter().for_each(&mut tell);
+    execd.leaves_processes_behind();
+    let lines = execd.remaining_lines();
+    lines.iter().filter_map(|line| line.get("params").cloned()).for_each(&mut tell);
     let known = quoted_words(&read("docs/methods.md"));
     let missing: Vec<&String> = seen.iter().filter(|name| !known.contains(*name)).collect();
     assert!(missing.is_empty(), "fields that docs/methods.md does not name: {missing:?}");
@@ -417,20 +419,6 @@ fn agent_results(execd: &mut Execd) -> Vec<Value> {
     told.push(execd.result("agent_health", json!({"pi_path": "no-such-pi"})));
     told.push(execd.result("agent_capabilities", json!({})));
     told
-}
-
-/// What the test above needs beyond the harness.
-trait AtTheEnd {
-    /// The params of the notifications that came, when execd has ended.
-    fn notifications_so_far_at_the_end(&mut self) -> Vec<Value>;
-}
-
-impl AtTheEnd for Execd {
-    fn notifications_so_far_at_the_end(&mut self) -> Vec<Value> {
-        self.leaves_processes_behind();
-        let lines = self.remaining_lines();
-        lines.into_iter().filter_map(|line| line.get("params").cloned()).collect()
-    }
 }
 
 /// rule: agent.md, agent_execute, params: Their defaults: 600,000, 180,000 and 30,000 ms

@@ -65,7 +65,6 @@ mod leaks;
 mod lease;
 mod ledger;
 mod ledger_random;
-mod ledger_replies;
 mod list_sessions;
 mod log_bound;
 mod log_cli;

@@ -150,8 +150,10 @@ fn a_server_in_the_background_with_its_output_redirected_is_ended_by_the_old_id(
 fn programs_that_fork_on_and_on_are_ended_whole() {
     let mut execd = Execd::start();
     let bomb = "f() { [ \"$1\" = 0 ] || { f $(($1 - 1)) & f $(($1 - 1)) & }; ";
-    for (before, stays, escalated) in [("", "sleep 300; }; f 6", false),
-        ("trap '' TERM; ", "while :; do sleep 0.5; done; }; f 5", true)] {
+    for (before, stays, escalated) in [
+        ("", "sleep 300; }; f 6", false),
+        ("trap '' TERM; ", "while :; do sleep 0.5; done; }; f 5", true),
+    ] {
         let session = session_of(&execd.open(&format!("{before}{bomb}{stays}")));
         let result = execd.kill(session);
         assert_eq!((&result["killed"], result["escalated"] == true), (&json!(true), escalated));

@@ -8,7 +8,6 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use crate::agent_help::place::Place;
 use crate::agent_help::*;
 use crate::common::outside::{comm, end_of, left_out, marked, output_at_end, output_of, status_of};
 use crate::common::{
-    AT_ONCE, Execd, Incoming, PATIENCE, Setup, eventually, is_alive, missing, output, send_signal,
+    AT_ONCE, Execd, Incoming, Setup, eventually, is_alive, missing, output, send_signal,
 };
 use crate::scale_help::Batch;
 use serde_json::json;
@@ -27,7 +26,6 @@ const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 /// What everything has in its environment that the sshd of a test has started; helpers of execd get
 /// no EXECD_*.
 const MARK: &str = "FAR_OF_A_TEST";
-const FLOOD_BYTES: u64 = 64 << 20;
 /// How often another port is tried: between the choice and sshd's start somebody may take it.
 const PORTS_TRIED: usize = 5;
 
@@ -395,37 +393,6 @@ fn a_connection_that_stands_still_costs_the_lease() {
     let took = far.until_nothing_runs();
     execd.signal(libc::SIGKILL);
     assert!(took < AT_ONCE, "{took:?}");
-}
-
-fn flood_through(far: &Far) -> u64 {
-    let line = format!("'{EXECD}' run --quiet -- head -c {FLOOD_BYTES} /dev/zero");
-    let mut ssh = far.command(&[], &line).spawn().expect("ssh runs");
-    let mut stdout = ssh.stdout.take().expect("a pipe");
-    let (to, from) = mpsc::channel();
-    thread::spawn(move || to.send(std::io::copy(&mut stdout, &mut std::io::sink())));
-    let came = from.recv_timeout(PATIENCE).expect("the flood ends").expect("it is read");
-    assert!(end_of(&mut ssh).success());
-    came
-}
-
-fn flood_in_a_session(far: &Far) {
-    let mut execd = far.execd(&[]);
-    let cmd = format!("echo up; head -c {FLOOD_BYTES} /dev/zero | tr '\\0' x");
-    let flood = execd.start_request("exec_command", json!({"cmd": cmd, "yield_time_ms": 600_000}));
-    while execd.position(|line| line["id"] == flood).is_none() {
-        execd.ping();
-    }
-    let result = execd.result_of(flood);
-    assert_eq!(result["output_bytes_total"], FLOOD_BYTES + 3, "{result}");
-}
-
-/// rule: machines.md, ssh: A flood comes whole through `execd run`; beside one in a session there
-///   questions are answered
-#[test]
-fn a_flood_through_ssh() {
-    let Some(far) = Far::start() else { return };
-    assert_eq!(flood_through(&far), FLOOD_BYTES);
-    flood_in_a_session(&far);
 }
 
 fn agent(far: &Far, place: &Place, flags: &[&str]) -> (Child, ChildStdin) {
