@@ -284,10 +284,6 @@ fn what_comes_later_is_told_by_polls_and_pages_and_remembered() {
         let whole = page(execd, json!({}));
         assert_eq!((&whole["late"], &whole["totalBytes"]), (&json!(true), &json!(16)), "{whole}");
         assert_absent(&page(execd, json!({"limit": 6})), &["late"]);
-        let stdout = page(execd, json!({"stream": "stdout"}));
-        assert_eq!((&stdout["text"], &stdout["late"]), (&json!("early\nlater\n"), &json!(true)));
-        assert_absent(&page(execd, json!({"stream": "stdout", "limit": 6})), &["late"]);
-        assert_eq!(page(execd, json!({"stream": "stderr"}))["late"], true);
     };
     told(&mut execd);
     assert_eq!(chunks_of(&mut execd, 1_001).len(), 1, "no chunk after the reply");

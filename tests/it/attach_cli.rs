@@ -244,14 +244,16 @@ fn attached_to_a_full_screen_program(execd: &mut Execd) -> (Tmux, (String, Strin
 }
 
 /// rule: attach.md, execd attach: The terminal is restored after the session's end
+/// rule: attach.md, execd attach: The terminal is restored after attach itself got SIGTERM, SIGHUP,
+///   SIGQUIT
 /// rule: attach.md, execd attach: The terminal is restored after execd was killed with -9
 /// rule: attach.md, execd attach: The terminal is restored after detach
 #[test]
-fn the_terminal_is_as_before_after_each_end_of_a_full_screen_program() {
+fn the_terminal_is_as_before_after_each_end_of_attach_to_a_full_screen_program() {
     if !can_draw() {
         return;
     }
-    for end in ["session", "execd", "detach"] {
+    for end in ["session", "execd", "detach", "SIGTERM", "SIGHUP", "SIGQUIT"] {
         let mut execd = Execd::start();
         let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
         let (said, status) = match end {
@@ -263,31 +265,23 @@ fn the_terminal_is_as_before_after_each_end_of_a_full_screen_program() {
                 send_signal(execd.pid(), libc::SIGKILL);
                 ("execd is gone".to_owned(), 1)
             }
-            _ => {
+            "detach" => {
                 tmux.detach();
                 (format!("[detached from session {session}]"), 0)
+            }
+            name => {
+                let signals = [("SIGTERM", 15), ("SIGHUP", 1), ("SIGQUIT", 3)];
+                let signal = signals.iter().find(|(one, _)| *one == name).expect("it is known").1;
+                send_signal(attach_pid(&tmux), signal);
+                (String::new(), 128 + signal)
             }
         };
         tmux.until(&said);
         tmux.until(&format!("status {status}"));
         is_as_before(&tmux, &as_before);
-    }
-}
-
-/// rule: attach.md, execd attach: The terminal is restored after attach itself got SIGTERM, SIGHUP,
-///   SIGQUIT
-#[test]
-fn the_terminal_is_as_before_after_attach_was_told_to_end() {
-    if !can_draw() {
-        return;
-    }
-    for (signal, status) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129), (libc::SIGQUIT, 131)] {
-        let mut execd = Execd::start();
-        let (tmux, as_before, session) = attached_to_a_full_screen_program(&mut execd);
-        send_signal(attach_pid(&tmux), signal);
-        tmux.until(&format!("status {status}"));
-        is_as_before(&tmux, &as_before);
-        assert!(runs(&mut execd, session), "the session goes on");
+        if end != "session" && end != "execd" {
+            assert!(runs(&mut execd, session), "the session goes on");
+        }
     }
 }
 

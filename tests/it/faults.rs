@@ -251,19 +251,15 @@ fn a_pipe_that_cannot_be_made() {
 }
 
 #[test]
-fn a_timer_that_cannot_be_made_or_armed() {
+fn a_timer_or_a_poll_that_cannot_be_had() {
     each_call_is_survived_or_refused("timerfd_create", "EMFILE", &[]);
     each_call_is_survived_or_refused("timerfd_settime", "ENOMEM", &[]);
-}
-
-#[test]
-fn a_poll_that_takes_nothing_at_the_start() {
-    each_call_is_survived_or_refused("epoll_ctl", "ENOSPC", &[]);
-}
-
-#[test]
-fn a_poll_that_cannot_be_made() {
     each_call_is_survived_or_refused("epoll_create1", "EMFILE", &[]);
+}
+
+#[test]
+fn a_poll_that_takes_nothing() {
+    each_call_is_survived_or_refused("epoll_ctl", "ENOSPC", &[]);
 }
 
 #[test]
@@ -282,7 +278,8 @@ fn a_setting_of_a_descriptor_that_is_refused() {
 }
 
 #[test]
-fn a_member_that_cannot_be_pinned() {
+fn a_member_that_cannot_be_pinned_and_randomness_that_is_not_there() {
+    each_call_is_survived("getrandom", "ENOSYS", &[], &[]);
     each_call_is_survived("pidfd_open", "EMFILE", &[], &[]);
     each_call_is_survived("pidfd_open", "ENOMEM", &[], &[]);
     each_call_is_survived("pidfd_send_signal", "EPERM", &[], &[]);
@@ -362,11 +359,6 @@ fn a_kernel_without_nowait() {
 #[test]
 fn an_interrupted_poll() {
     each_call_in_steps("epoll_wait", "EINTR", 9, &[]);
-}
-
-#[test]
-fn randomness_that_is_not_there() {
-    each_call_is_survived("getrandom", "ENOSYS", &[], &[]);
 }
 
 #[test]

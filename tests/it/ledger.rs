@@ -230,8 +230,9 @@ fn each_method_that_says_so_carries_events_and_what_is_left_comes_with_the_next(
 }
 
 /// rule: protocol.md, Events: A cancelled request carries nothing
+/// rule: protocol.md, Events: A request without an id tells nothing
 #[test]
-fn a_cancelled_request_carries_no_events() {
+fn a_request_that_is_cancelled_or_not_answered_carries_no_events() {
     let mut execd = Execd::start();
     let stays = session_of(&execd.open("sleep 300"));
     let poll = json!({"session_id": stays, "yield_time_ms": 60_000, "events": true});
@@ -243,17 +244,7 @@ fn a_cancelled_request_carries_no_events() {
     let reply = execd.result_of(poll);
     assert_eq!(reply["wait_status"], "cancelled");
     assert_absent(&reply, &["events"]);
-    assert_eq!(carried_by(&mut execd), [format!("1 {ends} exited -")]);
-}
-
-/// rule: protocol.md, Events: A request without an id tells nothing
-#[test]
-fn a_request_that_is_not_answered_tells_nothing() {
-    let mut execd = Execd::start();
-    let ends = session_of(&execd.open("sleep 0.3"));
-    execd.notification("session_exited", |exit| exit["session_id"] == ends);
-    for method in ["events", "list_sessions"] {
-        let params = if method == "events" { json!({}) } else { json!({"events": true}) };
+    for (method, params) in [("events", json!({})), ("list_sessions", json!({"events": true}))] {
         execd.send_line(&json!({"method": method, "params": params}).to_string());
     }
     assert_eq!(carried_by(&mut execd), [format!("1 {ends} exited -")]);

@@ -33,26 +33,20 @@ fn open_bash(execd: &mut Execd) -> u64 {
 }
 
 #[test]
-fn an_interactive_bash_is_driven_line_by_line() {
+fn an_interactive_bash_is_driven_line_by_line_and_ctrl_c_ends_the_command_alone() {
     let mut execd = Execd::start();
     let session = open_bash(&mut execd);
     execd.input_until(session, "echo $((6 * 7))\\n", "\n42\n");
     execd.input_until(session, "cd / && pwd\\n", "\n/\n");
     execd.input_until(session, "for i in 1 2; do\\n echo row $((i + 5))\\ndone\\n", "row 7\n");
-    let params = json!({"session_id": session, "chars": "exit 3\\n", "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 3);
-}
-
-#[test]
-fn ctrl_c_in_an_interactive_bash_ends_the_command_and_not_the_shell() {
-    let mut execd = Execd::start();
-    let session = open_bash(&mut execd);
     execd.input_until(session, "echo be''gin; sleep 4711\\n", "begin");
     eventually("sleep runs", || {
         execd.session_processes().iter().any(|process| process.command == "sleep 4711")
     });
     execd.input_until(session, "\\x03", "prompt> ");
     execd.input_until(session, "echo status $?\\n", "status 130");
+    let params = json!({"session_id": session, "chars": "exit 3\\n", "yield_time_ms": 30_000});
+    assert_eq!(execd.write(params)["exit_code"], 3);
 }
 
 // ---- Full screen ------------------------------------------------------------------------

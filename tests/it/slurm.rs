@@ -40,14 +40,6 @@ fn version() -> String {
     String::from_utf8_lossy(&said).trim().to_owned()
 }
 
-/// Whether a slurmd of this version may be told that there are no cgroups, as of 23.02. Those after
-/// it need that where there is no systemd; those before do not know the word.
-fn knows_no_cgroups(version: &str) -> bool {
-    let number = version.rsplit(' ').next().unwrap_or_default();
-    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (23, 2)
-}
-
 struct Cluster {
     dir: TempDir,
     daemons: Vec<Child>,
@@ -67,7 +59,7 @@ impl Cluster {
         let version = version();
         let mut logs = String::new();
         for _ in 0..STARTS {
-            match Self::try_to_start(&version) {
+            match Self::try_to_start() {
                 Ok(cluster) => return Some(cluster),
                 Err(said) => logs = said,
             }
@@ -79,7 +71,7 @@ impl Cluster {
     }
 
     /// The same, or the daemons' logs when one of them ends at once.
-    fn try_to_start(version: &str) -> Result<Self, String> {
+    fn try_to_start() -> Result<Self, String> {
         let dir = tempfile::Builder::new().prefix("execd-slurm-").tempdir().expect("a directory");
         let mut cluster = Self { dir, daemons: Vec::new() };
         // munged has a socket in it that everybody is to reach.
@@ -89,9 +81,6 @@ impl Cluster {
             std::fs::create_dir(cluster.at(name)).expect("a directory");
         }
         std::fs::write(cluster.at("slurm.conf"), cluster.settings()).expect("its settings");
-        if knows_no_cgroups(version) {
-            std::fs::write(cluster.at("cgroup.conf"), "CgroupPlugin=disabled\n").expect("a file");
-        }
         let mut key = [0; 128];
         std::io::Read::read_exact(&mut File::open("/dev/urandom").expect("it is there"), &mut key)
             .expect("random bytes");

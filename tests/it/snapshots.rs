@@ -299,8 +299,12 @@ fn until_printed(result: &Value, text: &str) {
 // ---- The command line -------------------------------------------------------------------
 
 #[test]
-fn the_help_is_as_written_for_every_command() {
+fn the_help_the_description_of_the_methods_and_the_completions_are_as_written() {
     check("help.txt", &printed(&["--help"]));
+    check("describe.json", &printed(&["--describe"]));
+    for shell in ["bash", "zsh", "fish"] {
+        check(&format!("completions.{shell}"), &printed(&["completions", shell]));
+    }
     let mut screens = String::new();
     for name in printed(&["help", "--names"]).lines() {
         screens.push_str(&format!("\n# execd help {name}\n{}", printed(&["help", name])));
@@ -310,18 +314,6 @@ fn the_help_is_as_written_for_every_command() {
     screens.push_str(&format!("\n# execd help flags\n{}", printed(&["help", "flags"])));
     check("help_screens.txt", &screens);
     check("help_all.txt", &printed(&["help", "--all"]));
-}
-
-#[test]
-fn the_description_of_the_methods_is_as_written() {
-    check("describe.json", &printed(&["--describe"]));
-}
-
-#[test]
-fn the_completions_are_as_written() {
-    for shell in ["bash", "zsh", "fish"] {
-        check(&format!("completions.{shell}"), &printed(&["completions", shell]));
-    }
 }
 
 // ---- The protocol -----------------------------------------------------------------------

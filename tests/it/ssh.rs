@@ -215,6 +215,7 @@ fn start_sshd(dir: &Path, port: u16) -> Option<Child> {
     (!ended && TcpStream::connect(("127.0.0.1", port)).is_ok()).then_some(sshd)
 }
 
+/// rule: machines.md, ssh: `execd run` there: output, streams and status are those of the command
 /// rule: machines.md, ssh: A client that knows nothing of ssh: commands, their logs, keys and
 ///   Ctrl-C are those of the other machine; at the end of stdin all of it ends
 #[test]
@@ -224,6 +225,10 @@ fn a_client_on_the_pipes_of_ssh() {
     let result = execd.run("echo ${SSH_CONNECTION%% *}; echo there > ~/made");
     assert_eq!(output(&result), "127.0.0.1\n");
     assert!(far.path("home/made").exists());
+    // `execd run` is the command: its streams, its status.
+    let said = far.run(&format!("'{EXECD}' run -q -c 'echo out; echo err >&2; exit 3'"));
+    assert_eq!(said.status.code(), Some(3));
+    assert_eq!((&said.stdout[..], &said.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
     let log = result["log_path"].as_str().expect("a log");
     assert!(log.starts_with(far.path("tmp").to_str().expect("UTF-8")), "{log}");
     let read = execd.result("read_output", json!({"session_id": 1}));
@@ -304,10 +309,13 @@ fn commands_there_read_no_bashrc() {
     assert_eq!(said.stdout, b"Welcome\nhi\n", "once, by the shell of the login");
 }
 
+/// The page said that a killed ssh ends everything there. It does not end a command of `execd run`
+/// that writes nothing: nobody tells it, as nobody tells `ssh far sleep`.
 /// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
 #[test]
-fn a_cut_connection_ends_everything_there() {
+fn a_cut_connection_ends_everything_there_but_a_run_that_writes_nothing() {
     let Some(far) = Far::start() else { return };
+    // `ssh box execd`.
     let mut execd = far.execd(&[]);
     execd.open_now(&json!({"cmd": "trap '' HUP TERM; sleep 300 & sleep 300"}));
     let waits = json!({"cmd": "sleep 300", "tty": true, "yield_time_ms": 600_000});
@@ -318,14 +326,16 @@ fn a_cut_connection_ends_everything_there() {
     execd.signal(libc::SIGKILL);
     let took = far.until_nothing_runs();
     assert!(took < AT_ONCE, "{took:?}");
-}
 
-/// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
-#[test]
-fn a_cut_connection_ends_the_tools_of_an_agent_there() {
-    let Some(far) = Far::start() else { return };
-    let mut ssh =
-        far.command(&[], &format!("'{EXECD}' mcp")).stdin(Stdio::piped()).spawn().expect("ssh");
+    // `ssh box execd mcp`, the tools of an agent.
+    let start = |flags: &[&str], line: &str| {
+        far.command(flags, line).stdin(Stdio::piped()).spawn().expect("ssh runs")
+    };
+    let cut = |ssh: &mut Child| {
+        ssh.kill().expect("it is our child");
+        end_of(ssh);
+    };
+    let mut ssh = start(&[], &format!("'{EXECD}' mcp"));
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}});
     let call = json!({"name": "exec_command", "arguments": {"cmd": "trap '' HUP TERM; sleep 300"}});
@@ -338,44 +348,29 @@ fn a_cut_connection_ends_the_tools_of_an_agent_there() {
         writeln!(stdin, "{request}").expect("ssh reads");
     }
     far.until_runs("sleep");
-    ssh.kill().expect("it is our child");
-    end_of(&mut ssh);
+    cut(&mut ssh);
     let took = far.until_nothing_runs();
     assert!(took < AT_ONCE, "{took:?}");
-}
 
-/// The page said that a killed ssh ends everything there. It does not end a command of `execd run`
-/// that writes nothing: nobody tells it, as nobody tells `ssh far sleep`.
-#[test]
-fn a_run_whose_ssh_was_killed_goes_on_until_it_writes() {
-    let Some(far) = Far::start() else { return };
-    let (cut, go) = (far.path("cut"), far.path("go"));
+    // `ssh -tt box execd run`.
+    let mut ssh = start(&["-tt"], &format!("'{EXECD}' run -q -- sleep 300"));
+    far.until_runs("sleep");
+    cut(&mut ssh);
+    far.until_nothing_runs();
+
+    // `ssh box execd run`: its stdin has ended, so sshd has closed the pipes; it runs all the same.
+    let (told, go) = (far.path("told"), far.path("go"));
     let script = format!(
         "cat; : > {}; until [ -e {} ]; do sleep 0.1; done; while echo x; do sleep 0.1; done",
-        cut.display(),
+        told.display(),
         go.display()
     );
-    let line = format!("'{EXECD}' run -q -c '{script}'");
-    let mut ssh = far.command(&[], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
+    let mut ssh = start(&[], &format!("'{EXECD}' run -q -c '{script}'"));
     far.until_runs("cat");
-    ssh.kill().expect("it is our child");
-    end_of(&mut ssh);
-    // Its stdin has ended, so sshd has closed the pipes; it runs all the same.
-    eventually("the cut has come there", || cut.exists());
+    cut(&mut ssh);
+    eventually("the cut has come there", || told.exists());
     far.until_runs("sleep");
     std::fs::write(go, "").expect("a file");
-    far.until_nothing_runs();
-}
-
-/// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
-#[test]
-fn a_run_on_a_terminal_of_ssh_ends_with_ssh() {
-    let Some(far) = Far::start() else { return };
-    let line = format!("'{EXECD}' run -q -- sleep 300");
-    let mut ssh = far.command(&["-tt"], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
-    far.until_runs("sleep");
-    ssh.kill().expect("it is our child");
-    end_of(&mut ssh);
     far.until_nothing_runs();
 }
 
@@ -439,15 +434,6 @@ fn ctrl_c_ends_a_run_of_pi() {
     assert_eq!(said.status.code(), Some(130), "{said:?}");
     assert!(!is_alive(pi));
     far.until_nothing_runs();
-}
-
-/// rule: machines.md, ssh: `execd run` there: output, streams and status are those of the command
-#[test]
-fn execd_run_through_ssh_is_the_command() {
-    let Some(far) = Far::start() else { return };
-    let said = far.run(&format!("'{EXECD}' run -q -c 'echo out; echo err >&2; exit 3'"));
-    assert_eq!(said.status.code(), Some(3));
-    assert_eq!((&said.stdout[..], &said.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
 }
 
 fn parallel_through(far: &Far, batch: &Batch) -> Command {
