@@ -10,7 +10,7 @@ use crate::common::data::Gate;
 use crate::common::outside::{Trace, can_trace};
 use crate::common::*;
 use crate::stream_help::{chunks_of, poll, run, until_printed};
-use crate::window_help::{background, bash, done, ended, listed, peek, tmux, tmux_on};
+use crate::window_help::{background, done, ended};
 use serde_json::{Value, json};
 
 /// Longer than a holder that sleeps is waited for, and much shorter than one that works.

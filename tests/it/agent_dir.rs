@@ -2,7 +2,6 @@
 //! and Keys).
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::agent_help::*;

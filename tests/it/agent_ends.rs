@@ -1,10 +1,6 @@
 //! How a run of pi ends (agent.md): by itself, at one of its three timeouts, over its
 //! budget, by a cancel or a kill; each with its finish_reason, the totals so far, and nobody left.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
-
 use crate::agent_help::*;
 use crate::common::wire::Wire;
 use crate::common::*;

@@ -4,9 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 
 use crate::common::wire::{Wire, connect};
-use crate::common::{
-    Execd, assert_absent, contains, eventually, log_of, output, pid_of, session_of, until_logged,
-};
+use crate::common::{Execd, contains, eventually, log_of, pid_of, session_of, until_logged};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use crate::common::wire::Wire;
 use crate::common::*;
-use crate::window_help::{background, background_with, bash_with, done, peek, tmux_on};
-use serde_json::{Value, json};
+use crate::window_help::{background, background_with, done, peek, tmux_on};
+use serde_json::json;
 
 fn look(execd: &mut Execd, window: &str) -> String {
     done(&tmux_on(execd, "peek", window, json!({}))).to_owned()

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::{fs, io, thread};
 
-use crate::common::outside::{go_on, output_at_end, output_of, stop};
+use crate::common::outside::{output_at_end, output_of};
 use crate::common::*;
 use serde_json::json;
 use tempfile::TempDir;

@@ -6,13 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::outside::{
-    self, OWN_PIDS, Trace, can_trace, helper_of, is_root, may_choose_pids, stop,
-};
+use crate::common::outside::{self, OWN_PIDS, helper_of, is_root, may_choose_pids, stop};
 use crate::common::{
-    Execd, Setup, eventually, is_alive, left_out, log_path, output, pid_of, send_signal, session_of,
+    Execd, Setup, eventually, is_alive, left_out, output, pid_of, send_signal, session_of,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The rule is a second; a machine that runs other tests at the same time may take its time.
 const SOON: Duration = Duration::from_secs(10);

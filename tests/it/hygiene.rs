@@ -6,7 +6,7 @@ use crate::common::outside::{
     environment, fds, file_limit, is_cloexec, place, signal_set, status_field, status_number,
     until_runs,
 };
-use crate::common::{Execd, Setup, eventually, missing, output, pid_of, send_signal};
+use crate::common::{Execd, Setup, eventually, pid_of, send_signal};
 use serde_json::json;
 
 /// dash and bash both leave signals as they are when they exec.
