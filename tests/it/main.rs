@@ -7,14 +7,13 @@
 
 mod after_shell;
 mod agent_cli;
-mod agent_dir;
 mod agent_ends;
+mod agent_files;
 mod agent_help;
 mod agent_keys;
 mod agent_kinds;
 mod agent_losses;
 mod agent_memory;
-mod agent_prompt;
 mod agent_record;
 mod agent_result;
 mod agent_run;

@@ -1,20 +1,26 @@
-//! A run's own agent directory, and the one in which a key of the run stands (agent.md, Isolation
-//! and Keys).
+//! What execd puts into files for pi: a run's own agent directory, the one in which a key of the
+//! run stands, and prompts that are too long for an argument (agent.md, Isolation, Keys and How pi
+//! is called).
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::agent_help::*;
 use crate::common::*;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 const KEY: &str = "a-key-of-the-run-alone";
 
-/// Notes what its agent directory is and has, how it was called, and which variables it has.
+/// Notes what its agent directory is and has, how it was called, what is in the file that its
+/// prompt names, and which variables it has.
 const NOTE: &str = r#"dir=$PI_CODING_AGENT_DIR
 echo "$dir" > dir.new; (cd "$dir" && stat -c '%n %a %F' . * 2>/dev/null) > list
 for file in auth.json settings.json models.json AGENTS.md; do cp "$dir/$file" . 2>/dev/null; done
 printf '%s\0' "$@" > argv; env > env
+for last; do :; done
+case $last in @/*) cp "${last#@}" prompt; stat -Lc %a "${last#@}" > mode; echo "$last" > path;; esac
 mkdir -p "$dir/sessions" && echo of-a-run > "$dir/sessions/new.jsonl"
 mv dir.new dir
 [ -e wait ] && until [ -e go ]; do sleep 0.02; done
@@ -29,7 +35,11 @@ struct Stage {
 
 impl Stage {
     fn new(envs: &[(&str, &str)]) -> Self {
-        let execd = Execd::with(&[], envs);
+        Self::with(&[], envs)
+    }
+
+    fn with(args: &[&str], envs: &[(&str, &str)]) -> Self {
+        let execd = Execd::with(args, envs);
         let pi = execd.file("pi");
         write_pi(&pi, NOTE);
         std::fs::write(execd.file("answer.ndjson"), ndjson(&answer("Done."))).expect("a stream");
@@ -87,6 +97,12 @@ impl Stage {
 
     fn dir(&self, name: &str) -> PathBuf {
         PathBuf::from(self.noted(&format!("{name}/dir")))
+    }
+
+    /// The file with the prompt of a run.
+    fn prompt_of(&self, name: &str) -> PathBuf {
+        let path = self.noted(&format!("{name}/path"));
+        PathBuf::from(path.strip_prefix('@').expect("a file"))
     }
 
     fn place(&self) -> PathBuf {
@@ -299,4 +315,74 @@ fn a_key_that_pi_would_take_for_something_else_is_refused() {
     let plain = json!({"model": "anthropic/x", "api_key": key, "isolation": "shared"});
     assert_eq!(stage.run("variable", plain)["success"], true);
     assert!(stage.noted("variable/env").contains("ANTHROPIC_API_KEY=of-$HOME-and-more"));
+}
+
+// ---- Prompts that are too long for an argument ------------------------------------------
+
+fn long(text: &str) -> String {
+    format!("-{}é", text.repeat(200 * 1024 / text.len()))
+}
+
+fn name_of(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let digits: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("prompt-{digits}.md")
+}
+
+/// The loop wrote long prompts to a file in $TMPDIR, after a look at all that is in that directory:
+/// a disk that stood held up everybody.
+/// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
+///   named by the text
+#[test]
+fn a_prompt_of_200_kib_goes_through_a_file_that_is_named_by_its_text() {
+    // There is no directory for temporary files, and nobody misses it.
+    let mut stage = Stage::with(&["--no-log"], &[("TMPDIR", "/nowhere/at/all")]);
+    let (one, other) = (long("x"), long("xy"));
+    for (run, prompt) in [("first", &one), ("second", &one), ("other", &other)] {
+        let result = stage.run(run, json!({"prompt": prompt}));
+        assert_eq!(result["success"], true, "{result}");
+        let path = stage.prompt_of(run);
+        // Not even here may pi take it for a flag: what counts is what the model reads.
+        let text = format!(" {prompt}");
+        assert_eq!(path, stage.place().join(name_of(&text)));
+        assert!(stage.noted(&format!("{run}/prompt")) == text, "the file has the prompt");
+        assert_eq!(stage.noted(&format!("{run}/mode")), "600");
+        let argv = stage.noted(&format!("{run}/argv"));
+        assert_eq!(argv.split('\0').nth_back(1), Some(&*format!("@{}", path.display())));
+        assert!(!argv.contains("--start-pi"), "{argv}");
+        until_gone(&path);
+    }
+    assert_eq!(stage.prompt_of("first"), stage.prompt_of("second"));
+    // It is there until the last run with its text is over.
+    let slow = stage.begin_slow("slow", json!({"prompt": one}));
+    stage.until_noted("slow");
+    for (run, prompt) in [("third", &one), ("another", &other)] {
+        assert_eq!(stage.run(run, json!({"prompt": prompt}))["success"], true);
+    }
+    assert_eq!(stage.prompt_of("slow"), stage.prompt_of("third"));
+    until_gone(&stage.prompt_of("another"));
+    assert!(stage.prompt_of("slow").exists(), "its run goes on");
+    stage.let_go("slow");
+    assert_eq!(stage.execd.result_of(slow)["success"], true);
+    until_gone(&stage.prompt_of("slow"));
+}
+
+/// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
+///   named by the text
+#[test]
+fn a_name_that_leads_elsewhere_is_not_followed() {
+    let mut stage = Stage::new(&[]);
+    stage.execd.ping();
+    let prompt = long("x");
+    let name = name_of(&format!(" {prompt}"));
+    let secret = stage.execd.file("secret");
+    std::fs::write(&secret, format!(" {prompt}")).expect("a file");
+    let place = stage.place();
+    std::fs::DirBuilder::new().mode(0o700).create(&place).expect("a directory");
+    symlink(&secret, place.join(&name)).expect("a link");
+    let result = stage.run("run", json!({"prompt": prompt}));
+    assert_eq!(result["success"], true, "{result}");
+    assert_eq!(stage.prompt_of("run"), place.join(name.replace(".md", "-1.md")));
+    until_gone(&stage.prompt_of("run"));
+    assert!(secret.exists(), "what the link leads to is there");
 }
