@@ -249,20 +249,19 @@ fn told_of_sizes(execd: &mut Execd) -> (u64, Value) {
     (session_of(&opened), opened)
 }
 
-fn size_from_outside(opened: &Value) -> (String, String) {
-    let terminal = std::fs::File::open(format!("/proc/{}/fd/0", pid_of(opened)));
+/// The size of the terminal of what a result or a row tells of, from outside.
+pub fn size_of(told: &Value) -> (u16, u16) {
+    let terminal = std::fs::File::open(format!("/proc/{}/fd/0", pid_of(told)));
     let settings = crate::common::terminal_settings(&terminal.expect("its terminal"));
     let number = |name: &str| {
         let at = settings.iter().position(|word| word == name).expect("stty tells it");
-        settings[at + 1].trim_end_matches(';').to_owned()
+        settings[at + 1].trim_end_matches(';').parse().expect("a number")
     };
     (number("columns"), number("rows"))
 }
 
 fn until_size(opened: &Value, cols: u16, rows: u16) {
-    eventually(&format!("the size is {cols}x{rows}"), || {
-        size_from_outside(opened) == (cols.to_string(), rows.to_string())
-    });
+    eventually(&format!("the size is {cols}x{rows}"), || size_of(opened) == (cols, rows));
 }
 
 /// rule: attach.md, attach_session, attach_input, detach_session: The newest attached size wins,

@@ -218,15 +218,7 @@ fn runs(execd: &mut Execd, session: u64) -> bool {
 }
 
 fn size_of(execd: &mut Execd, session: u64) -> (u16, u16) {
-    let row = execd.listed(session).expect("a row");
-    let pid = crate::common::pid_of(&row);
-    let terminal = std::fs::File::open(format!("/proc/{pid}/fd/0")).expect("its terminal");
-    let settings = crate::common::terminal_settings(&terminal);
-    let number = |name: &str| {
-        let at = settings.iter().position(|word| word == name).expect("stty tells it");
-        settings[at + 1].trim_end_matches(';').parse().expect("a number")
-    };
-    (number("columns"), number("rows"))
+    crate::attach::size_of(&execd.listed(session).expect("a row"))
 }
 
 /// Attaches to a full-screen program (alternate screen, mouse, hidden cursor, application keys).

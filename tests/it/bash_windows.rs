@@ -91,37 +91,30 @@ fn the_texts_name_the_callers_tool_and_how_to_attach() {
 #[test]
 fn completions_have_the_last_lines_and_say_what_was_cut() {
     let mut execd = Execd::start();
-    let command = "seq 1 100; kill -9 $$";
-    let window = background(&mut execd, command);
-    let note = ended(&mut execd, &window);
     let last: Vec<String> = (81..=100).map(|i| i.to_string()).collect();
-    assert_eq!(
-        crate::common::settled_text(text(&note)),
-        format!(
-            "Background command finished with exit code 137\n\n```\n{}\n```\n\n[Showing lines 81-100 of \
-         100. Full output: {}]",
-            last.join("\n"),
-            log(&note)
-        )
+    let last = format!(
+        "137\n\n```\n{}\n```\n\n[Showing lines 81-100 of 100. Full output: LOG]",
+        last.join("\n")
     );
-    assert_eq!(note["signal"], "SIGKILL");
-    assert_absent(&note, &["exit_code"]);
-    assert_eq!(note["truncation"]["outputLines"], 20);
-    let logged = std::fs::read(log(&note)).expect("the log");
-    assert_eq!(logged.len(), 292, "it is complete when it is named");
-    let context = json!({"completedContextLines": 2, "alwaysShowOutputFilePath": true});
-    for (command, block) in [
-        ("seq 1 5", "\n\n```\n4\n5\n```\n\n[Showing lines 4-5 of 5. Full output: LOG]"),
-        ("echo '```'", "\n\n````\n```\n````\n\n[Full output: LOG]"),
+    let two = json!({"completedContextLines": 2, "alwaysShowOutputFilePath": true});
+    for (command, context, bytes, said) in [
+        ("seq 1 100; kill -9 $$", json!({}), 292, &*last),
+        (
+            "seq 1 5",
+            two.clone(),
+            10,
+            "0\n\n```\n4\n5\n```\n\n[Showing lines 4-5 of 5. Full output: LOG]",
+        ),
+        ("echo '```'", two, 4, "0\n\n````\n```\n````\n\n[Full output: LOG]"),
     ] {
         let window = background_with(&mut execd, command, json!({"context": context}));
         let note = ended(&mut execd, &window);
-        let expected = format!("Background command finished with exit code 0{block}");
-        assert_eq!(
-            crate::common::settled_text(text(&note)).replace(&log(&note), "LOG"),
-            expected,
-            "{command}"
-        );
+        let shown = settled_text(text(&note)).replace(&log(&note), "LOG");
+        let expected = format!("Background command finished with exit code {said}");
+        assert_eq!(shown, expected, "{command}");
+        assert_eq!(note.get("exit_code").is_none(), note["signal"] == "SIGKILL", "{note}");
+        let logged = std::fs::read(log(&note)).expect("the log");
+        assert_eq!(logged.len(), bytes, "it is complete when it is named");
     }
 }
 

@@ -12,8 +12,6 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::Instant;
 
 use crate::agent_help::*;
 use crate::common::*;
@@ -194,17 +192,8 @@ fn run_script(block: &Block, script: &str) -> (ExitStatus, String) {
         .stderr(errors)
         .spawn()
         .expect("bash starts");
-    let deadline = Instant::now() + PATIENCE;
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("bash is our child") {
-            break status;
-        }
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            panic!("{} does not end:\n{}", block.place, block.text);
-        }
-        thread::sleep(std::time::Duration::from_millis(5));
-    };
+    eprintln!("{} is run", block.place);
+    let status = outside::end_of(&mut child);
     (status, std::fs::read_to_string(dir.path().join("output")).unwrap_or_default())
 }
 

@@ -8,7 +8,9 @@
 use crate::common::outside::{
     can_trace, comm, countable_fds, fds, helper_of, is_root, limit_files, zombies,
 };
-use crate::common::{Execd, FIRST_ID, Setup, eventually, is_alive, left_out, send_signal};
+use crate::common::{
+    Execd, FIRST_ID, LONG_AGO, Setup, eventually, is_alive, left_out, send_signal,
+};
 use serde_json::{Value, json};
 
 const MOST_CALLS: usize = 600;
@@ -61,8 +63,7 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str]) -> Outcome {
     // One whose first start failed comes a moment later, with pipes of its own.
     let mut info = Value::Null;
     eventually(&format!("{what}: the helpers are there"), || {
-        let again = execd.start_request("server_info", json!({}));
-        info = answered(execd, again, what);
+        info = asked(execd, "server_info", json!({}), what);
         let writer = info["result"]["keeper_pid"].as_i64();
         helpers.iter().all(|name| {
             let Some(helper) = helper_of(pid, name) else { return false };
@@ -74,8 +75,7 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str]) -> Outcome {
         info["result"]["keeper_pid"].as_i64().map_or(0, |pid| i32::try_from(pid).expect("a pid"));
     let at_rest = countable_fds(pid);
     for tty in [false, true] {
-        let id = execd.start_request("exec_command", json!({"cmd": "echo one", "tty": tty}));
-        let reply = answered(execd, id, what);
+        let reply = asked(execd, "exec_command", json!({"cmd": "echo one", "tty": tty}), what);
         started_or_says_why(&reply, what);
         let result = &reply["result"];
         let ended = result["exit_code"] == 0 && result["output"] == "one\n";
@@ -83,10 +83,8 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str]) -> Outcome {
     }
     let mut sessions = Vec::new();
     for tty in [false, true] {
-        let id = execd.start_request("exec_command", json!({"cmd": "exec cat", "tty": tty}));
-        let cancel = execd.start_request("cancel", json!({"id": id}));
-        let reply = answered(execd, id, what);
-        answered(execd, cancel, what);
+        let params = json!({"cmd": "exec cat", "tty": tty});
+        let reply = cancelled(execd, "exec_command", params, what);
         started_or_says_why(&reply, what);
         if let Some(session) = reply["result"]["session_id"].as_u64() {
             sessions.push(session);
@@ -94,35 +92,24 @@ fn drive(execd: &mut Execd, what: &str, helpers: &[&str]) -> Outcome {
     }
     for session in &sessions {
         // The cat gives it back, sooner or later: its answer is not what this is about.
-        let id =
-            execd.start_request("write_stdin", json!({"session_id": session, "chars": "two\\n"}));
-        let cancel = execd.start_request("cancel", json!({"id": id}));
-        answered(execd, id, what);
-        answered(execd, cancel, what);
-        let until = json!({"session_id": session, "yield_until": "2001-02-03T04:05:06Z"});
-        let id = execd.start_request("write_stdin", &until);
-        answered(execd, id, what);
+        let chars = json!({"session_id": session, "chars": "two\\n"});
+        cancelled(execd, "write_stdin", chars, what);
+        let until = json!({"session_id": session, "yield_until": LONG_AGO});
+        asked(execd, "write_stdin", until, what);
     }
-    let id = execd.start_request("list_sessions", json!({"peek": true}));
-    let list = answered(execd, id, what);
+    let list = asked(execd, "list_sessions", json!({"peek": true}), what);
     let listed = list["result"]["sessions"].as_array().map(Vec::len);
     assert_eq!(listed, Some(sessions.len()), "{what}: {list}");
     for session in &sessions {
-        let id = execd.start_request("kill_session", json!({"session_id": session}));
-        let reply = answered(execd, id, what);
+        let reply = asked(execd, "kill_session", json!({"session_id": session}), what);
         assert_eq!(reply["result"]["killed"], true, "{what}: {reply}");
     }
-    let id = execd.start_request("list_sessions", json!({}));
-    let list = answered(execd, id, what);
+    let list = asked(execd, "list_sessions", json!({}), what);
     assert_eq!(list["result"]["sessions"], json!([]), "{what}");
-    let sleep = json!({"cmd": "exec sleep 300"});
-    let id = execd.start_request("exec_command", &sleep);
-    let cancel = execd.start_request("cancel", json!({"id": id}));
-    answered(execd, id, what);
-    answered(execd, cancel, what);
+    cancelled(execd, "exec_command", json!({"cmd": "exec sleep 300"}), what);
     // One session lives: output, stdin and pidfd.
-    let live = execd.start_request("server_info", json!({}));
-    let live = answered(execd, live, what)["result"]["sessions"]["live"].as_u64().unwrap_or(9);
+    let info = asked(execd, "server_info", json!({}), what);
+    let live = info["result"]["sessions"]["live"].as_u64().unwrap_or(9);
     let each = if keeper == 0 { 4 } else { 3 }; // Without a keeper its log is ours, too.
     let expected = at_rest + each * usize::try_from(live).expect("few");
     eventually(&format!("{what}: no descriptor is left over"), || countable_fds(pid) == expected);
@@ -149,6 +136,20 @@ fn refused(execd: &mut Execd, what: &str) -> Outcome {
     let left = || execd.marked().into_iter().filter(|pid| comm(*pid) != "strace").count();
     eventually(&format!("{what}: no process is left"), || left() == 0);
     Outcome::Refused(lines[0].to_owned())
+}
+
+fn asked(execd: &mut Execd, method: &str, params: Value, what: &str) -> Value {
+    let id = execd.start_request(method, params);
+    answered(execd, id, what)
+}
+
+/// The same of a request that is cancelled at once.
+fn cancelled(execd: &mut Execd, method: &str, params: Value, what: &str) -> Value {
+    let id = execd.start_request(method, params);
+    let cancel = execd.start_request("cancel", json!({"id": id}));
+    let reply = answered(execd, id, what);
+    answered(execd, cancel, what);
+    reply
 }
 
 fn answered(execd: &mut Execd, id: u64, what: &str) -> Value {
