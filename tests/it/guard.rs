@@ -82,23 +82,6 @@ fn members_without_their_environment_do_not_survive() {
     }
 }
 
-/// rule: architecture.md, The keeper: The guard is told of each session before the session is
-///   answered
-#[test]
-fn a_session_that_was_just_started_is_guarded_as_well() {
-    // Killed right after the spawn, before anything is answered.
-    for _ in 0..5 {
-        let mut execd = Execd::start();
-        let keeper = execd.keeper();
-        for _ in 0..4 {
-            let cmd = "trap '' HUP TERM; sleep 300 & sleep 300";
-            execd.start_request("exec_command", json!({"cmd": cmd, "shell": "sh"}));
-        }
-        eventually("something was started", || !execd.session_processes().is_empty());
-        kill_and_expect_nothing(&mut execd, keeper);
-    }
-}
-
 /// The log disk was frozen, the one process that was both writer and guard sat in it, and what
 /// execd had started lived on until the disk moved.
 /// rule: architecture.md, Ending a session: kill -9 of execd ends all members also while the log

@@ -51,23 +51,6 @@ fn an_interactive_bash_is_driven_line_by_line_and_ctrl_c_ends_the_command_alone(
 
 // ---- Full screen ------------------------------------------------------------------------
 
-#[test]
-fn less_pages_through_a_file() {
-    if missing("less") {
-        return;
-    }
-    let mut execd = Execd::start();
-    let text: String = (1..=1_000).map(|i| format!("line {i} of the file\n")).collect();
-    std::fs::write(execd.file("text"), text).expect("a file");
-    let params = json!({"tty": true, "env": {"LESS": null, "LESSOPEN": null}});
-    let session = execd.open_ready("less text", "line 20 of the file", params);
-    execd.input_until(session, " ", "line 50 of the file");
-    execd.input_until(session, "G", "line 1000 of the file");
-    execd.input_until(session, "?line 77 \\n", "line 77 of the file");
-    let params = json!({"session_id": session, "chars": "q", "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 0);
-}
-
 /// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` sets the PTY's size; the
 ///   child gets SIGWINCH
 #[test]

@@ -41,24 +41,12 @@ fn double_forked_orphans_are_reaped() {
 }
 
 /// rule: architecture.md, Ending a session: Strangers are reaped by their pid
-#[test]
-fn strangers_that_execd_was_born_with_are_reaped() {
-    let script = "sleep 0.05 & sleep 0.3 & sh -c 'exit 9' & exec \"$@\"";
-    let mut execd = Setup::behind(&["sh", "-c", script, "sh"], &[]).unwatched().start();
-    let result = execd.result("exec_command", json!({"cmd": "exit 3"}));
-    assert_eq!(result["exit_code"], 3);
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
-    eventually("the strangers are gone", || {
-        children(execd.pid()).iter().all(|(pid, _)| *pid == keeper)
-    });
-}
-
 /// rule: architecture.md, Ending a session: A stopped and continued leader has not ended
 #[test]
-fn a_stranger_that_stops_and_goes_on_is_no_session() {
-    let script = "sleep 300 & echo $! > stranger; exec \"$@\"";
+fn strangers_that_execd_was_born_with_are_reaped_and_are_no_sessions() {
+    let script = "sleep 0.05 & sh -c 'exit 9' & sleep 300 & echo $! > stranger; exec \"$@\"";
     let mut execd = Setup::behind(&["sh", "-c", script, "sh"], &[]).unwatched().start();
-    execd.result("ping", json!({}));
+    assert_eq!(execd.result("exec_command", json!({"cmd": "exit 3"}))["exit_code"], 3);
     let stranger: i32 = std::fs::read_to_string(execd.file("stranger"))
         .expect("the script wrote it")
         .trim()
@@ -69,7 +57,8 @@ fn a_stranger_that_stops_and_goes_on_is_no_session() {
         go_on(stranger);
     }
     send_signal(stranger, libc::SIGKILL);
-    eventually("it is reaped", || outside::stat_fields(stranger).is_none());
+    let keeper = execd.keeper();
+    eventually("all are reaped", || children(execd.pid()).iter().all(|(pid, _)| *pid == keeper));
     let list = execd.result("list_sessions", json!({}));
     assert_eq!(list["sessions"], json!([]));
     let before = turns(&mut execd);

@@ -16,6 +16,8 @@ const MOST_US: u64 = 40_000;
 /// A leader with a child: neither may live longer than execd.
 const COMMAND: &str = "sleep 300 & exec sleep 300";
 
+/// rule: architecture.md, The keeper: The guard is told of each session before the session is
+///   answered
 /// rule: architecture.md, Starting a child: A child does not outlive a killed execd
 ///   (PR_SET_PDEATHSIG)
 /// rule: architecture.md, Starting a child: After SIGKILL of execd in any moment of a start nothing

@@ -41,22 +41,6 @@ fn every_manifest_and_lock_file_has_the_same_version() {
 }
 
 #[test]
-fn the_program_tells_the_same_version_everywhere() {
-    let said = |args: &[&str]| {
-        let done = Command::new(env!("CARGO_BIN_EXE_execd")).args(args).output().expect("it runs");
-        String::from_utf8(done.stdout).expect("UTF-8")
-    };
-    assert_eq!(said(&["--version"]), format!("execd {VERSION}\n"));
-    for args in [&["--describe"][..], &["call", "server_info"]] {
-        let told: Value = serde_json::from_str(&said(args)).expect("JSON");
-        assert_eq!(told["version"], VERSION, "{args:?}");
-    }
-    let page = said(&["help", "--man"]);
-    let title = page.lines().find(|line| line.starts_with(".TH ")).expect("a title");
-    assert!(title.contains(VERSION), "{title}");
-}
-
-#[test]
 fn documents_name_packages_of_this_version() {
     let mut seen = 0;
     let names =
