@@ -1,7 +1,7 @@
 //! Reaping: no zombie, ever, whoever it was and however it came (architecture.md, Ending a session
 //! ends).
 
-use crate::common::outside::{self, children, go_on, stop, zombies};
+use crate::common::outside::{children, go_on, stop, zombies};
 use crate::common::{Execd, Setup, eventually, output, pid_of, send_signal};
 use serde_json::{Value, json};
 
