@@ -5,16 +5,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::agent_help::place::told;
 use crate::common::tmux::{Tmux, can_draw};
-use crate::common::{Execd, left_out};
+use crate::common::{Execd, missing};
 use tempfile::TempDir;
 
 const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 
 fn said(words: &[&str]) -> (i32, String, String) {
-    let done = Command::new(EXECD).args(words).stdin(Stdio::null()).output().expect("it runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (done.status.code().expect("no signal"), text(done.stdout), text(done.stderr))
+    told(Command::new(EXECD).args(words).stdin(Stdio::null()).output().expect("it runs"))
 }
 
 fn printed(words: &[&str]) -> String {
@@ -27,16 +26,6 @@ fn printed(words: &[&str]) -> String {
 fn pages() -> Vec<String> {
     let names = printed(&["help", "--names"]);
     names.lines().chain(["flags"]).map(str::to_owned).collect()
-}
-
-/// Whether a program is there; says so where it is not.
-fn is_there(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let there = path.split(':').any(|dir| Path::new(dir).join(program).exists());
-    if !there {
-        left_out(&format!("{program} is not installed"));
-    }
-    there
 }
 
 // ---- Help -------------------------------------------------------------------------------
@@ -110,7 +99,7 @@ fn page(dir: &Path, name: &str) -> PathBuf {
 ///   `execd help --man run` prints one
 #[test]
 fn man_finds_no_fault_with_any_page() {
-    if !is_there("man") || !is_there("groff") {
+    if missing("man") || missing("groff") {
         return;
     }
     let dir = TempDir::new().expect("a directory");
@@ -155,7 +144,7 @@ fn files_in(dir: &Path) -> BTreeSet<String> {
 /// rule: cli.md, Help: Man pages and completions are in the package
 #[test]
 fn make_install_puts_all_of_it_below_the_prefix_and_uninstall_takes_it_away() {
-    if !is_there("make") {
+    if missing("make") {
         return;
     }
     let dir = TempDir::new().expect("a directory");
@@ -206,7 +195,7 @@ fn on_path() -> TempDir {
 /// rule: cli.md, Help: Completions for bash, zsh, fish come from the same table
 #[test]
 fn fish_offers_commands_flags_values_methods_and_ids() {
-    if !is_there("fish") {
+    if missing("fish") {
         return;
     }
     let mut execd = Execd::start();
@@ -310,7 +299,7 @@ fn bash_completes_what_is_typed() {
 /// rule: cli.md, Help: Completions for bash, zsh, fish come from the same table
 #[test]
 fn zsh_completes_what_is_typed_from_the_first_time_on() {
-    if !can_draw() || !is_there("zsh") {
+    if !can_draw() || missing("zsh") {
         return;
     }
     let mut execd = Execd::start();
