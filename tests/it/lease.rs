@@ -73,7 +73,7 @@ fn a_client_that_beats_is_there_until_it_is_stopped() {
         .expect("bash runs");
     let beats = client.stdout.take().expect("a pipe");
     // Long enough that bash gets its turn on a busy machine.
-    let lease = 4 * LEASE;
+    let lease = 2 * LEASE;
     let mut execd = leased(lease).on(beats, Stdio::null());
     let in_time = beat_beyond(lease, || {});
     let lives = execd.try_exit().is_none();
@@ -85,7 +85,7 @@ fn a_client_that_beats_is_there_until_it_is_stopped() {
     client.wait().expect("it is our child");
     assert!(lives || !in_time, "{}", execd.stderr());
     assert_eq!(ended, Some(0));
-    assert_eq!(execd.whole_stderr(), SAID.replace("1000", "4000"));
+    assert_eq!(execd.whole_stderr(), SAID.replace("1000", "2000"));
     assert!(!lives || within >= lease / 2, "{within:?}");
 }
 

@@ -13,7 +13,7 @@ use crate::common::outside::{end_of, end_within, output_of, status_of};
 use crate::common::{eventually, left_out, missing, outside, send_signal, until_file_has};
 use crate::scale_help::{Batch, parallel_of, script, scripts};
 
-const TASKS: usize = 40;
+const TASKS: usize = 24;
 /// How long all of them may take: each starts some fifteen processes, and a machine may be busy.
 const ALL_TASKS: Duration = Duration::from_secs(180);
 /// How many of them run at once, as the document has it.
