@@ -114,23 +114,6 @@ fn a_run_that_is_waited_for_is_told_to_others_too() {
     assert_eq!(execd.result_of(first), execd.result_of(second));
 }
 
-/// rule: agent.md, Runs that go on: What is no run is refused by its number
-#[test]
-fn what_is_no_run_is_refused() {
-    let mut execd = Execd::start();
-    let cat = session_of(&execd.open("exec cat"));
-    for id in [cat, 4_711] {
-        let message = execd.failed("agent_result", json!({"run_id": id}), "unknown_session");
-        let which = "neither a run that goes on nor one of the last 64 results kept";
-        assert_eq!(message, format!("unknown run_id {id}: {which}; none runs now"));
-    }
-    let pi = fake_pi(&execd, "sleep 1000");
-    let runs = [(); 2].map(|()| leave(&mut execd, &pi, json!({})));
-    let message = execd.failed("agent_result", json!({"run_id": cat}), "unknown_session");
-    let running = format!("; running now: {}, {}", runs[0], runs[1]);
-    assert!(message.ends_with(&running), "{message}");
-}
-
 /// A look at a run meanwhile had its result kept although agent_execute answered with it.
 /// rule: agent.md, Runs that go on: A result that agent_execute has answered with is not kept,
 ///   whoever has looked at the run before

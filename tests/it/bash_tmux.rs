@@ -36,26 +36,6 @@ fn peek_shows_the_command_and_the_last_lines() {
     }
 }
 
-/// rule: bash.md, bash and tmux: Errors of tmux are texts
-#[test]
-fn what_names_no_window_is_refused_in_words() {
-    let mut execd = Execd::start();
-    for action in ["peek", "kill", "poll", "unpoll"] {
-        let wanted = format!("Error: {action} requires a window id, e.g. @123.");
-        assert_eq!(refusal(&tmux(&mut execd, action)), wanted);
-        for window in ["", "@", "dev", "@1x", "@-1", "@99999999999999999999"] {
-            let params = json!({"action": action, "window": window, "pollInterval": 10});
-            assert_eq!(refusal(&execd.result("tmux", params)), wanted, "{window:?}");
-        }
-        let params = json!({"action": action, "window": "@9", "pollInterval": 10});
-        assert_eq!(refusal(&execd.result("tmux", params)), "No background window @9.");
-    }
-    let other = session_of(&execd.open("sleep 300"));
-    let params = json!({"action": "kill", "window": other.to_string()});
-    let none = format!("No background window @{other}.");
-    assert_eq!(refusal(&execd.result("tmux", params)), none, "only bash's sessions are windows");
-}
-
 /// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path
 #[test]
 fn every_field_of_a_context_is_checked_by_its_name() {

@@ -12,42 +12,6 @@ const REPORTED: &str = "Result will be reported when it finishes.";
 
 // ---- Into the background ----------------------------------------------------------------
 
-/// rule: bash.md, bash and tmux: Wire results of bash: these fields, absent where they do not apply
-/// rule: bash.md, bash and tmux: `background: true` answers at once, with the attach command
-/// rule: bash.md, bash and tmux: The end of a background window is told exactly once, with the last
-///   20 lines in a block
-#[test]
-fn background_answers_at_once_and_the_end_is_reported_once() {
-    let mut execd = Execd::start();
-    let command = format!("echo one; {}; echo two; exit 3", until_file("go"));
-    let started = bash_with(&mut execd, &command, json!({"background": true, "name": "dev"}));
-    assert_fields_but_log(
-        &started,
-        &["status", "window", "name", "output", "wall_time_seconds", "text", "is_error"],
-    );
-    let expected = format!(
-        "Started in background window: dev @1.\n{REPORTED}\n\nAttach with: execd attach @1"
-    );
-    assert_eq!((done(&started), &started["status"]), (expected.as_str(), &json!("background")));
-    go(&execd, "go");
-    let note = ended(&mut execd, "@1");
-    assert_fields(
-        &note,
-        &["window", "name", "command", "exit_code", "tail", "log_path", "elapsed_ms", "text"],
-    );
-    assert_eq!((&note["name"], &note["command"]), (&json!("dev"), &json!(command)));
-    assert_eq!((&note["exit_code"], &note["tail"]), (&json!(3), &json!("one\ntwo\n")));
-    assert_eq!(text(&note), "Background command finished with exit code 3\n\n```\none\ntwo\n```");
-    assert_eq!(std::fs::read_to_string(log(&note)).expect("the log"), "one\ntwo\n");
-    let exit = execd.notification("session_exited", |_| true);
-    assert_eq!((&exit["session_id"], &exit["observed"]), (&json!(1), &json!(false)));
-    let at = |execd: &Execd, method: &str| execd.position(|line| line["method"] == method);
-    assert!(at(&execd, "window_exited") < at(&execd, "session_exited"));
-    assert_eq!(ends_of(&mut execd, "@1").len(), 1);
-    assert!(listed(&mut execd).is_empty(), "it is closed when its end was reported");
-    assert_eq!(refusal(&tmux_on(&mut execd, "peek", "@1", json!({}))), "No background window @1.");
-}
-
 /// rule: bash.md, bash and tmux: `background: true` answers at once, with the attach command
 #[test]
 fn one_that_ends_at_once_is_answered_first_and_reported_then() {

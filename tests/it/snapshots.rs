@@ -773,6 +773,8 @@ fn bash_is_as_written() {
     board.end("bash.txt");
 }
 
+/// rule: bash.md, bash and tmux: Wire results of bash: these fields, absent where they do not apply
+/// rule: bash.md, bash and tmux: Errors of tmux are texts
 /// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
 /// rule: bash.md, bash and tmux: poll, unpoll, list-polls
 /// rule: bash.md, bash and tmux: autoCloseWindowsOnCompletion: false keeps what has ended listed
@@ -851,6 +853,7 @@ fn captured(name: &str) -> String {
     format!("cat {}/tests/fixtures/pi-json/pi-0.87.1.{name}.ndjson", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// rule: agent.md, Runs that go on: What is no run is refused by its number
 /// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
 /// rule: agent.md, agent_event: The events and their fields, each with the request's id
 /// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none
