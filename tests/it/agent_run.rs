@@ -1,5 +1,5 @@
-//! agent_execute from its params to its result (agent.md): what pi is started with, what
-//! is told of it, and what agent_health and agent_capabilities say.
+//! agent_execute from its params to its result (agent.md): what pi is started with, and what is
+//! told of it. All of a result is in tests/fixtures/said/agent.txt.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

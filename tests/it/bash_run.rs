@@ -66,8 +66,6 @@ fn text_is_clean_and_the_log_has_every_byte() {
     assert_eq!(text(&result), "x\u{fffd}", "what stays unfinished is said");
 }
 
-// ---- What cannot start ------------------------------------------------------------------
-
 // ---- What a command gets ----------------------------------------------------------------
 
 /// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY

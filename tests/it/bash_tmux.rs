@@ -1,4 +1,4 @@
-//! tmux: what it lists and shows, whose windows it sees, what it refuses; the fields of a context.
+//! tmux: what it shows, whose windows it sees; the fields of a context.
 
 use crate::common::*;
 use crate::window_help::*;

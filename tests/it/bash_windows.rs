@@ -30,8 +30,6 @@ fn one_that_ends_at_once_is_answered_first_and_reported_then() {
     }
 }
 
-// ---- Programs that want a terminal ------------------------------------------------------
-
 /// rule: bash.md, bash and tmux: `background: true` answers at once, with the attach command
 #[test]
 fn the_texts_name_the_callers_tool_and_how_to_attach() {

@@ -1,5 +1,5 @@
-//! Programs that people and agents really run: shells, REPLs, pagers, editors, servers, builds,
-//! password prompts, and what they leave running.
+//! Programs that people and agents really run: shells, editors, servers, and what they leave
+//! running.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
