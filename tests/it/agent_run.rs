@@ -223,3 +223,36 @@ fn a_run_that_another_model_answers_is_ended_unless_any_may() {
     let found = (&result["success"], &result["finish_reason"], &result["model_mismatch"]);
     assert_eq!(found, (&json!(true), &json!("stop"), &json!(true)), "{result}");
 }
+
+/// rule: agent.md, The stream: No tree and no copy of what is skipped, streams of 1 GiB
+/// rule: agent.md, The stream: Peak memory at most the longest line and 1 MiB
+/// rule: agent.md, The stream: A line over 16 MiB counts as unparsed, also where it is skipped
+#[test]
+fn what_is_skipped_takes_no_memory_and_a_line_that_is_needed_is_kept_once() {
+    let mut execd = Execd::start();
+    let all = answer("Done.");
+    stream_file(&execd, "head", &all[..4]);
+    stream_file(&execd, "rest", &all[4..]);
+    run(&mut execd, "cat head rest", json!({"stream": false}));
+    let before_kib = execd.peak_rss_kib();
+    let text = r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"","partial":{"content":[{"type":"text","text":""#;
+    let tool = r#"{"type":"tool_execution_update","toolCallId":"a","toolName":"bash","args":{},"partialResult":{"content":[{"type":"text","text":""#;
+    let ended = r#"{"type":"tool_execution_end","toolCallId":"a","toolName":"bash","result":""#;
+    // How a line begins and ends, its mebibytes, how often it comes, what that may take; whether it
+    // is too long.
+    for (begin, end, mib, times, most_mib, unparsed) in [
+        (text, r#""}]}},"message":{}}"#, 1, 512, 4, 0),
+        (tool, r#""}]}}"#, 1, 64, 4, 0),
+        (ended, r#""}"#, 15, 1, 20, 0),
+        (r#"{"type":"agent_start","a":""#, r#""}"#, 40, 1, 22, 1),
+    ] {
+        let line = format!("{begin}{}{end}\n", "x".repeat(mib << 20));
+        std::fs::write(execd.file("line"), line).expect("a line");
+        let script = format!("cat head; for n in $(seq {times}); do cat line; done; cat rest");
+        let result = run(&mut execd, &script, json!({"stream": false}));
+        assert_eq!(result["output"], "Done.", "{begin}: {result}");
+        assert_eq!(result["provider_data"]["unparsed_lines"], unparsed, "{begin}: {result}");
+        let more_kib = execd.peak_rss_kib() - before_kib;
+        assert!(more_kib <= most_mib << 10, "{begin}: {more_kib} KiB");
+    }
+}

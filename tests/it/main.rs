@@ -13,7 +13,6 @@ mod agent_help;
 mod agent_keys;
 mod agent_kinds;
 mod agent_losses;
-mod agent_memory;
 mod agent_record;
 mod agent_result;
 mod agent_run;
