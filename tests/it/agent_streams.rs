@@ -1,34 +1,16 @@
 //! Streams of the real pi (tests/fixtures/pi-json), read whole and in pieces, as they are and
 //! damaged: what is told and reported depends on their bytes alone, not on how they were cut.
 
-use std::path::PathBuf;
-
-use crate::agent_help::pi_json::{fixtures, parsed};
+use crate::agent_help::pi_json::{captured, parsed};
 use crate::common::data::Random;
 use execd::pure::agent::{AgentRun, End, RunSettings, Told};
 use serde_json::{Value, json};
 
-/// Streams may be tried that are not in the repository: a directory of .ndjson files.
-const MORE_STREAMS: &str = "EXECD_PI_STREAMS";
 /// Memory that a run may own that has read nothing long.
 const HEAP_BYTES: usize = 8 * 1024 * 1024;
 
 fn streams() -> Vec<(String, Vec<u8>)> {
-    let mut dirs = vec![("", fixtures())];
-    dirs.extend(std::env::var_os(MORE_STREAMS).map(|dir| ("more: ", PathBuf::from(dir))));
-    let mut found = Vec::new();
-    for (from, dir) in dirs {
-        for entry in std::fs::read_dir(dir).unwrap().flatten() {
-            let path = entry.path();
-            if path.extension().is_some_and(|extension| extension == "ndjson") {
-                let name = path.file_stem().unwrap().to_string_lossy();
-                found.push((format!("{from}{name}"), std::fs::read(&path).unwrap()));
-            }
-        }
-    }
-    found.sort();
-    assert!(found.len() >= 24, "the streams of two versions: {}", found.len());
-    found
+    captured().into_iter().map(|stream| (stream.name, stream.bytes)).collect()
 }
 
 #[derive(PartialEq)]
