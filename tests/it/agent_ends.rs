@@ -379,12 +379,13 @@ fn a_run_that_is_over_leaves_nothing_in_its_session() {
 fn a_pi_that_does_not_exit_keeps_its_success() {
     let mut execd = Execd::start();
     let begun = now();
-    // Also where its times are over meanwhile.
-    let over = json!({"idle_timeout_ms": 1_500, "timeout_ms": 2_000});
-    let result = end_of(&mut execd, &answer("Done."), STAY, over);
+    let result = end_of(&mut execd, &answer("Done."), STAY, json!({"idle_timeout_ms": 2_000}));
     assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
     assert_absent(&result, &["error"]);
     assert!(begun.elapsed().as_secs() >= 10, "it has 10 s to exit");
+    // Also where its whole time is over meanwhile.
+    let result = end_of(&mut execd, &answer("Done."), STAY, json!({"timeout_ms": 1_500}));
+    assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
     // One that goes on after a failure has not ended.
     let retry = json!({"type": "agent_end", "messages": [], "willRetry": true});
     let lines = [&answer("No.")[..7], &[retry]].concat();

@@ -241,8 +241,8 @@ fn what_is_skipped_takes_no_memory_and_a_line_that_is_needed_is_kept_once() {
     // How a line begins and ends, its mebibytes, how often it comes, what that may take; whether it
     // is too long.
     for (begin, end, mib, times, most_mib, unparsed) in [
-        (text, r#""}]}},"message":{}}"#, 1, 512, 4, 0),
-        (tool, r#""}]}}"#, 1, 64, 4, 0),
+        (text, r#""}]}},"message":{}}"#, 1, 256, 4, 0),
+        (tool, r#""}]}}"#, 1, 32, 4, 0),
         (ended, r#""}"#, 15, 1, 20, 0),
         (r#"{"type":"agent_start","a":""#, r#""}"#, 40, 1, 22, 1),
     ] {

@@ -135,7 +135,6 @@ fn a_child_has_execds_umask_and_limit_of_files_and_the_directory_asked_for() {
         })
         .unwatched()
         .start();
-    assert!(file_limit(execd.pid()) > 333, "execd itself takes what it may");
     let own = execd.workdir();
     std::fs::create_dir(own.join("sub")).expect("a directory");
     for (workdir, expected) in [
@@ -156,6 +155,7 @@ fn a_child_has_execds_umask_and_limit_of_files_and_the_directory_asked_for() {
         assert_eq!(cwd, expected);
         assert_eq!(opened["cwd"], expected.to_str().expect("UTF-8"));
     }
+    assert!(file_limit(execd.pid()) > 333, "execd itself takes what it may");
 }
 
 /// rule: architecture.md, Starting a child: A child has its environment as asked
