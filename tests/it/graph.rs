@@ -24,7 +24,6 @@ const FLOORS: [&[&str]; 12] = [
 /// A module by its path in its crate: `engine/turn`.
 type Module = String;
 
-/// The imports of each module.
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 /// The module that a file holds; the crate's root has an empty path.
@@ -134,7 +133,6 @@ fn graph_of(files: &[(String, String)]) -> Graph {
     files.iter().map(imports).collect()
 }
 
-/// The imports that go up, or to a neighbour on the same floor that stands beside.
 fn upward(graph: &Graph) -> Vec<String> {
     let mut complaints = Vec::new();
     for (from, imports) in graph {
@@ -152,7 +150,6 @@ fn upward(graph: &Graph) -> Vec<String> {
     complaints
 }
 
-/// The modules of each circle.
 fn circles(graph: &Graph) -> Vec<String> {
     let reach = |from: &Module| {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
