@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 const SESSIONS: usize = 64;
 /// Waits of each session in the short form and in the long one.
-const WAITS: usize = 50;
+const WAITS: usize = 17;
 const MANY_WAITS: usize = 1_000;
 /// Longer than any wait lasts that is answered.
 const YIELD_MS: u64 = 60_000;
