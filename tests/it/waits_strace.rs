@@ -108,10 +108,10 @@ fn a_wait_that_has_to_look_makes_a_counted_number_of_calls() {
         let request = wait(&mut execd, SLEEPER, &condition());
         let trace = Trace::attach(execd.pid(), &["-e", "trace=all", "-e", "signal=none"]);
         execd.ping();
-        // The looks of its beginning are over, and those that go on have their longest pause.
-        thread::sleep(QUIET);
         all.push((name, most, execd, request, trace));
     }
+    // The looks of its beginning are over, and those that go on have their longest pause.
+    thread::sleep(QUIET);
     let before: Vec<String> = all.iter().map(|(.., trace)| trace.so_far()).collect();
     thread::sleep(WATCHED);
     for ((name, most, mut execd, request, trace), before) in all.into_iter().zip(before) {
