@@ -422,7 +422,7 @@ fn who_is_attached_may_give_input_and_what_is_stopped_may_go_on() {
     // Looks that agree put a session to rest for a minute: a viewer who leaves ends that rest.
     let sessions = [attached[0].0, attached[1].0, stopped[0].0, stopped[1].0];
     let mut poll = |ms: u64| {
-        let of = |session| json!({"session_id": session, "yield_time_ms": ms});
+        let of = |session: u64| json!({"session_id": session, "yield_time_ms": ms});
         sessions.map(|session| execd.start_request("write_stdin", of(session)))
     };
     let (long, short) = (poll(50_000), poll(5_000));
