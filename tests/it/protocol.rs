@@ -16,7 +16,6 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_else(|| panic!("no text {field} in {value}"))
 }
 
-
 /// rule: protocol.md, Framing: An id is a string, a number or null
 /// rule: protocol.md, Framing: An id is echoed unchanged; a number keeps its digits
 #[test]
@@ -98,7 +97,6 @@ fn replies_come_in_the_order_in_which_work_ends() {
     }
 }
 
-
 /// rule: protocol.md, Framing: A request without an id is carried out, never answered
 /// rule: protocol.md, cancel, ping, server_info, shutdown: A notification `shutdown` ends execd
 ///   without a word
@@ -139,7 +137,6 @@ fn a_request_without_id_is_carried_out_and_never_answered() {
     assert_eq!(execd.exit_code(), Some(0));
     execd.until_no_session_process();
 }
-
 
 /// rule: protocol.md, Framing: Many requests may wait at once
 /// rule: architecture.md, Bounds: 1,024 pending requests per client of the socket, then −32000
@@ -187,7 +184,6 @@ fn the_1025th_waiting_request_is_refused_and_nothing_else_is_disturbed() {
     assert_eq!(answered, Vec::from_iter(polls));
 }
 
-
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` gives `{cancelled: bool}`;
 ///   false for an id that does not wait
 #[test]
@@ -226,7 +222,6 @@ fn a_cancelled_kill_answers_with_what_is_known_and_goes_on() {
     execd.until_no_session_process();
 }
 
-
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `server_info` tells name, version, pid,
 ///   protocol revision, limits in force, counts and counters
 #[test]
@@ -263,7 +258,6 @@ fn server_info_tells_what_this_execd_is_and_counts() {
     assert_eq!(later["sessions"], json!({"live": 1, "finished": 0}));
     assert_eq!((&later["pending_requests"], &later["instance"]), (&json!(1), &info["instance"]));
 }
-
 
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `shutdown` ends every session as at end
 ///   of input, answers with what was ended, then execd exits 0
@@ -366,7 +360,6 @@ fn flags_that_make_no_sense_and_a_start_that_fails_exit_125_with_one_line() {
     // As env(1) and timeout(1): no exit status of the command's own is like it.
     assert_eq!(run(&["run"]).0, Some(125));
 }
-
 
 /// Runs execd with arguments and without input; gives exit code, stdout and stderr.
 fn run(args: &[&str]) -> (Option<i32>, String, String) {

@@ -308,11 +308,10 @@ fn the_last_lines_of_a_stream_are_found_in_a_log_that_has_much_more_of_the_other
 
 /// rule: logs.md, Reading: With `yield_time_ms` the call waits for output at or behind `from`
 /// rule: logs.md, Reading: a prompt is read when it is printed, and what follows it later
-/// rule: logs.md, Reading: The session's exit ends every wait
 #[test]
 fn it_waits_for_output_at_or_behind_from() {
     let mut execd = Execd::start();
-    let command = "printf 'one\\nname? '; read x; echo hello $x; read x; exit 5";
+    let command = "printf 'one\\nname? '; read x; echo hello $x; read x";
     let id = execd.open_until(command, "name?");
     let page = read(&mut execd, id, json!({"from": 0, "yield_time_ms": 60_000}));
     assert_eq!((text(&page), place(&page)), ("one\nname? ", (0, 10, 10, false)));
@@ -333,12 +332,19 @@ fn it_waits_for_output_at_or_behind_from() {
     assert_eq!((text(&page), place(&page)), ("ame? hello you\n", (5, 20, 20, false)));
     let page = read(&mut execd, id, json!({"from": 20, "yield_time_ms": 1}));
     assert_eq!((text(&page), place(&page)), ("", (20, 20, 20, false)));
-    // Only input could end the next wait, and the exit ends the one that goes on.
+}
+
+/// rule: logs.md, Reading: The session's exit ends every wait
+#[test]
+fn an_exit_ends_every_wait_and_a_wait_that_only_input_can_end_is_answered() {
+    let mut execd = Execd::start();
+    let id = execd.open_until("echo hi; read x; exit 5", "hi");
     let impossible = json!({"until": {"text": "never"}, "yield_time_ms": 60_000});
     let page = read(&mut execd, id, impossible.clone());
     assert_eq!(page["wait"]["outcome"], "impossible", "{page}");
     assert_eq!(page["state"], "waiting_for_line");
-    let request = begin(&mut execd, id, waits(impossible));
+    let waits = merged(impossible, json!({"on_impossible": "wait"}));
+    let request = begin(&mut execd, id, waits);
     execd.no_reply_yet(request);
     execd.input(id, "\\n");
     let page = execd.result_of(request);
