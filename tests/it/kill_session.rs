@@ -78,6 +78,7 @@ fn what_is_no_signal_and_what_ends_nothing_is_refused() {
 /// rule: unified-exec.md, kill_session: Unknown session: `{found: false, session_id}`, no error
 /// rule: unified-exec.md, write_stdin: Observing the exit removes the session
 /// rule: architecture.md, Bounds: execd guards other sessions from one session
+/// rule: protocol.md, kill_session: the signal that was asked for
 /// rule: architecture.md, Ending a session: A stopped process is continued, so that it can act on
 ///   the signal
 #[test]
@@ -90,6 +91,7 @@ fn the_result_tells_what_became_of_the_session_which_is_gone_then() {
     eventually("it is stopped", || process_state(pid) == Some('T'));
     let result = execd.kill(session);
     assert_eq!((&result["found"], &result["session_id"]), (&json!(true), &json!(session)));
+    assert_eq!((&result["pid"], &result["asked_signal"]), (&json!(pid), &json!("SIGTERM")));
     assert_eq!((&result["killed"], escalated(&result)), (&json!(true), false));
     assert_eq!((&result["signal"], &result["log_path"]), (&json!("SIGTERM"), &opened["log_path"]));
     let summary = format!("Killed session {session} (pid {pid}) with SIGTERM — signal=SIGTERM");
@@ -123,7 +125,9 @@ fn a_command_that_ignores_the_signal_gets_sigkill() {
     let results = kills.map(|id| execd.result_of(id));
     assert!(started.elapsed().as_millis() >= 1_900, "after a grace of 2 s");
     // Two kills of one session are both answered, and so is a background job that ignores it too.
-    assert!(results.iter().all(|one| one["killed"] == true && escalated(one)), "{results:?}");
+    for at in [0, 2] {
+        assert!(results[at]["killed"] == true && escalated(&results[at]), "{results:?}");
+    }
     assert_eq!(
         (&results[0]["signal"], &results[1]["signal"]),
         (&json!("SIGKILL"), &json!("SIGKILL"))
