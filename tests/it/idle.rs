@@ -4,11 +4,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::outside::{self, Trace, activity, can_trace};
+use crate::common::wire::Wire;
 use crate::common::{Execd, PATIENCE, eventually, session_of};
 use serde_json::json;
 
 /// How long idle processes are watched: this is what is measured, not a hope.
-const WATCHED: Duration = Duration::from_secs(10);
+const WATCHED: Duration = Duration::from_secs(5);
 /// Twice the same counters, this long apart: what was left to do has been done. Longer than
 /// the one stale timer that execd leaves to fire (limits.rs, STALE_TIMER_MS).
 const QUIET: Duration = Duration::from_millis(400);
@@ -43,6 +44,45 @@ fn makes_no_call(execd: &mut Execd) {
     let after = (calls(), counters());
     assert_eq!(before.0, after.0, "no call began or ended while nothing happened");
     assert_eq!(before.1, after.1, "(reads, writes, sleeps) of execd and its keeper");
+}
+
+/// rule: architecture.md, A session: No periodic timer, nothing is polled
+/// rule: bash.md, bash and tmux: Timers live in the one deadline queue: nothing wakes for what is
+///   not due
+/// rule: attach.md, Several clients: A connected client that says nothing costs no system call
+#[test]
+fn what_is_left_over_from_work_and_what_is_not_due_cost_no_call() {
+    let mut execd = Execd::start();
+    // Members that outlive their session, a stopped leader, a holder of output, a terminal
+    // whose leader has closed it, input that nobody reads.
+    execd.run("sleep 300 >/dev/null 2>&1 &");
+    let stopped = execd.open("exec sleep 300");
+    outside::stop(crate::common::pid_of(&stopped));
+    let held = execd.open("sleep 300 & exit 0");
+    assert!(held["note"].is_string(), "{held}");
+    execd.open_with("exec sleep 300 </dev/null >/dev/null 2>&1", json!({"tty": true}));
+    let deaf = session_of(&execd.open("exec sleep 300"));
+    execd.write(json!({"session_id": deaf, "chars": "x".repeat(100_000)}));
+    execd.peek();
+    eventually("the members are settled", || execd.session_processes().len() == 5);
+    // A client that is attached, windows and their polls, a wait of bash.
+    let mut client = Wire::connect(&execd.socket());
+    client.result("attach_session", json!({"session_id": deaf}));
+    let windows = ["sleep 300", "sleep 300 & exit 3", "exec cat"].map(|command| {
+        let keep = json!({"autoCloseWindowsOnCompletion": false});
+        let params = json!({"command": command, "background": true, "pollInterval": 3600,
+            "context": keep});
+        execd.result("bash", params)["window"].clone()
+    });
+    for window in &windows[1..] {
+        execd.notification("window_exited", |note| note["window"] == *window);
+    }
+    let params = json!({"command": "sleep 300", "stream": true, "timeout": 60,
+        "onImpossible": "wait"});
+    execd.start_request("bash", params);
+    client.result("ping", json!({}));
+    makes_no_call(&mut execd);
+    outside::go_on(crate::common::pid_of(&stopped));
 }
 
 /// rule: protocol.md, Framing: Many requests may wait at once
@@ -80,54 +120,4 @@ fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     for wait in waits {
         execd.no_reply_yet(wait);
     }
-}
-
-/// rule: architecture.md, A session: No periodic timer, nothing is polled
-#[test]
-fn an_execd_without_work_makes_no_call() {
-    let mut execd = Execd::start();
-    execd.run("true");
-    makes_no_call(&mut execd);
-}
-
-/// rule: architecture.md, A session: No periodic timer, nothing is polled
-#[test]
-fn what_is_left_over_from_work_costs_no_call() {
-    let mut execd = Execd::start();
-    // Members that outlive their session, a stopped leader, a holder of output, a terminal
-    // whose leader has closed it, input that nobody reads.
-    execd.run("sleep 300 >/dev/null 2>&1 &");
-    let stopped = execd.open("exec sleep 300");
-    outside::stop(crate::common::pid_of(&stopped));
-    let held = execd.open("sleep 300 & exit 0");
-    assert!(held["note"].is_string(), "{held}");
-    execd.open_with("exec sleep 300 </dev/null >/dev/null 2>&1", json!({"tty": true}));
-    let deaf = session_of(&execd.open("exec sleep 300"));
-    let text = "x".repeat(100_000);
-    execd.write(json!({"session_id": deaf, "chars": text}));
-    execd.peek();
-    eventually("the members are settled", || execd.session_processes().len() == 5);
-    makes_no_call(&mut execd);
-    outside::go_on(crate::common::pid_of(&stopped));
-}
-
-/// rule: bash.md, bash and tmux: Timers live in the one deadline queue: nothing wakes for what is
-///   not due
-#[test]
-fn windows_and_polls_that_are_not_due_cost_no_call() {
-    let mut execd = Execd::start();
-    for command in ["sleep 300", "sleep 300 & exit 3", "exec cat"] {
-        let keep = json!({"autoCloseWindowsOnCompletion": false});
-        let params = json!({"command": command, "background": true, "pollInterval": 3600,
-            "context": keep});
-        assert_eq!(execd.result("bash", params)["status"], "background");
-    }
-    execd.notification("window_exited", |note| note["window"] == "@2");
-    execd.notification("window_exited", |note| note["window"] == "@3");
-    let list = execd.result("tmux", json!({"action": "list"}));
-    assert_eq!(list["windows"].as_array().map(Vec::len), Some(3), "{list}");
-    let params = json!({"command": "sleep 300", "stream": true, "timeout": 60,
-        "onImpossible": "wait"});
-    execd.start_request("bash", params);
-    makes_no_call(&mut execd);
 }

@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::common::outside::{self, activity, countable_fds, go_on, is_root, stop};
+use crate::common::outside::{self, countable_fds, go_on, is_root, stop};
 use crate::common::wire::{Wire, connect};
 use crate::common::{Execd, Setup, eventually, left_out, missing, output, send_signal, session_of};
 use serde_json::{Value, json};
@@ -37,8 +37,6 @@ fn start_and_end(arguments: &[&str], runtime: &Path) -> Output {
         .expect("execd runs")
 }
 
-// ---- Where it is ------------------------------------------------------------------------
-
 /// rule: attach.md, Where it is, who may use it: execd listens on
 ///   `$XDG_RUNTIME_DIR/execd/<pid>.sock`, directory 0700, socket 0600
 /// rule: attach.md, Where it is, who may use it: execd's own socket goes with it
@@ -53,14 +51,7 @@ fn the_socket_is_private_and_goes_with_its_execd() {
     assert_eq!(info["socket"], json!(path.to_string_lossy()));
     let mut other = Wire::connect(&path);
     assert_eq!(other.result("ping", json!({})), json!({}));
-    execd.close_stdin();
-    execd.wait_exit();
-    assert!(!path.exists());
-
-    let mut execd = Execd::start();
-    execd.ping();
-    let path = execd.socket();
-    send_signal(execd.pid(), libc::SIGTERM);
+    execd.signal(libc::SIGTERM);
     execd.wait_exit();
     assert!(!path.exists());
 }
@@ -73,12 +64,12 @@ fn without_a_runtime_directory_it_is_in_tmp() {
     let uid = unsafe { libc::geteuid() };
     let dir = PathBuf::from(format!("/tmp/execd-{uid}"));
     for unusable in [None, Some("/nonexistent"), Some("relative")] {
-        let script = match unusable {
-            None => "unset XDG_RUNTIME_DIR; exec \"$0\"".to_owned(),
-            Some(value) => format!("XDG_RUNTIME_DIR={value} exec \"$0\""),
+        let mut setup = Setup::new(&[]);
+        match unusable {
+            None => setup.command().env_remove("XDG_RUNTIME_DIR"),
+            Some(value) => setup.command().env("XDG_RUNTIME_DIR", value),
         };
-        let mut execd =
-            Setup::of(&["bash", "-c", &script, env!("CARGO_BIN_EXE_execd")], &[]).start();
+        let mut execd = setup.start();
         let info = execd.result("server_info", json!({}));
         let path = dir.join(format!("{}.sock", execd.pid()));
         assert_eq!(info["socket"], json!(path.to_string_lossy()));
@@ -198,8 +189,6 @@ fn sockets_of_dead_processes_are_cleaned_up_at_start_and_those_of_living_ones_ar
     assert!(other.exists());
 }
 
-// ---- Several clients --------------------------------------------------------------------
-
 /// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
 ///   that armed it, session_started and session_exited to every client
 /// rule: attach.md, Several clients: It speaks the same protocol as stdin; each connection is one
@@ -225,6 +214,11 @@ fn a_session_of_one_client_is_everybodys() {
     }
     let info = execd.result("server_info", json!({}));
     assert_eq!(info["clients"], json!({"connected": 2, "max": CLIENTS}));
+    // A shutdown that one asks for is answered to it.
+    execd.open("exec sleep 1000");
+    let ended = one.result("shutdown", json!({}));
+    assert_eq!(ended["ended"].as_array().map(Vec::len), Some(1), "{ended}");
+    assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
 /// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
@@ -342,18 +336,6 @@ fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
-/// rule: attach.md, Several clients: It speaks the same protocol as stdin; each connection is one
-///   more client; a session of one is visible to all
-#[test]
-fn a_shutdown_that_a_client_asks_for_is_answered_to_it() {
-    let mut execd = Execd::start();
-    execd.open("exec sleep 1000");
-    let mut one = Wire::connect(&execd.socket());
-    let ended = one.result("shutdown", json!({}));
-    assert_eq!(ended["ended"].as_array().map(Vec::len), Some(1), "{ended}");
-    assert_eq!(execd.wait_exit().code(), Some(0));
-}
-
 /// rule: attach.md, Where it is, who may use it: execd's own socket goes with it
 /// rule: attach.md, Several clients: `execd run` can be looked at
 #[test]
@@ -383,8 +365,6 @@ fn the_command_of_execd_run_can_be_looked_at() {
     assert_eq!((done.status.code(), done.stdout.as_slice()), (Some(4), &b"out\ntyped\n"[..]));
     assert!(!path.exists());
 }
-
-// ---- Bad ones, and many -----------------------------------------------------------------
 
 /// rule: attach.md, Several clients: 20 clients with garbage, half lines and hang-ups: stdin's
 ///   client never notices, descriptors come back
@@ -519,28 +499,6 @@ fn a_client_that_does_not_read_keeps_nobody_waiting() {
         text.extend_from_slice(&buffer[..read]);
     }
 }
-
-/// rule: attach.md, Several clients: A connected client that says nothing costs no system call
-#[test]
-fn a_connected_client_costs_no_call_while_it_says_nothing() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open_with("echo up; exec cat", json!({"tty": true})));
-    let mut one = Wire::connect(&execd.socket());
-    one.result("attach_session", json!({"session_id": session}));
-    one.note("attach_output", |_| true);
-    one.result("ping", json!({}));
-    let pid = execd.pid();
-    let mut before = activity(pid);
-    eventually("it has nothing to do", || {
-        // Longer than the one stale timer that is left to fire.
-        std::thread::sleep(std::time::Duration::from_millis(400));
-        std::mem::replace(&mut before, activity(pid)) == before
-    });
-    std::thread::sleep(std::time::Duration::from_secs(3));
-    assert_eq!(activity(pid), before);
-}
-
-// ---- Other users ------------------------------------------------------------------------
 
 /// Runs a command as a user.
 fn as_user(uid: u32, words: &[&str]) -> Output {
