@@ -244,6 +244,7 @@ fn an_id_in_flight_is_refused_until_its_answer_has_come() {
 ///   its processes: −32602
 /// rule: unified-exec.md, exec_command, params: Params of a wrong type are refused by name
 /// rule: unified-exec.md, exec_command, params: `cmd` is required and not empty
+/// rule: waits.md, Limits: A field that `until` does not know is refused by its path
 /// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` of a pipe session: −32602
 #[test]
 fn params_that_are_missing_or_do_not_fit_are_refused_by_name() {

@@ -35,14 +35,18 @@ fn fine(runtime: &Path, words: &[&str]) -> String {
     out
 }
 
-fn words_of(line: &str) -> Vec<&str> {
-    line.split_whitespace().collect()
+/// Two execds of one runtime directory.
+fn two() -> (TempDir, Execd, Execd) {
+    let runtime = TempDir::new().expect("a directory");
+    let dir = runtime.path().to_string_lossy().into_owned();
+    let start = || Execd::with(&[], &[("XDG_RUNTIME_DIR", &dir)]);
+    let (one, two) = (start(), start());
+    (runtime, one, two)
 }
-
-// ---- ls ---------------------------------------------------------------------------------
 
 /// rule: attach.md, ls, tail, kill, completions: `execd ls` prints a table (id, state, age, pid,
 ///   tty, command, log) and changes nothing
+/// rule: attach.md, Several clients: Nothing that is listed acts on a terminal or hides
 #[test]
 fn ls_prints_a_table_that_a_person_likes_to_read() {
     let mut execd = Execd::start();
@@ -50,20 +54,27 @@ fn ls_prints_a_table_that_a_person_likes_to_read() {
     let runtime = execd.runtime_dir();
     assert_eq!(said(&runtime, &["ls"]), (0, String::new(), "no sessions\n".to_owned()));
     let tty = execd.open_with("exec cat", json!({"tty": true}));
-    let named = execd.open_with("exec sleep 1000", json!({"name": "nap"}));
+    // `--json` printed the one-character CSI, and names passed what turns the direction of text.
+    let name = "n\u{202e}a\u{200b}p\u{9b}31m";
+    let named = execd.open_with("exec sleep 1000", json!({"name": name}));
     let ended = execd.open("sleep 0.3; exit 4");
     execd.until_listed_exited(session_of(&ended));
     let held = execd.open("sleep 1000 & exit 0");
     execd.run("sleep 1000 >/dev/null 2>&1 &");
     eventually("what is left is listed", || execd.peek()["left"].is_array());
     let table = fine(&runtime, &["ls"]);
-    let lines: Vec<Vec<&str>> = table.lines().map(words_of).collect();
+    let lines: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["ID", "STATE", "AGE", "PID", "TTY", "COMMAND", "LOG"]);
     let log = |result: &Value| result["log_path"].as_str().expect("a log").to_owned();
     let pid = |result: &Value| pid_of(result).to_string();
     assert_eq!((lines[1][0], lines[1][1], lines[1][4]), ("@1", "running", "tty"));
     assert_eq!((lines[1][3], lines[1][7]), (pid(&tty).as_str(), log(&tty).as_str()));
-    assert_eq!(lines[2][5..8], ["nap:", "exec", "sleep"], "{table}");
+    assert_eq!(lines[2][5..8], [r"n\u{202e}a\u{200b}p\x9b31m:", "exec", "sleep"], "{table}");
+    let text = fine(&runtime, &["ls", "--json"]);
+    assert!(text.is_ascii() && text.contains(r"\u009b31m"), "{text}");
+    let rows: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(rows[1]["name"], name);
     assert_eq!(lines[2].last(), Some(&log(&named).as_str()));
     assert_eq!((&lines[3][1..3], lines[3][5]), (&["exit", "4"][..], "pipe"), "{table}");
     assert_eq!((lines[4][0], lines[4][1]), ("@4", "held"), "{table}");
@@ -84,10 +95,9 @@ fn ls_prints_a_table_that_a_person_likes_to_read() {
 /// rule: attach.md, ls, tail, kill, completions: An id that several execds have: say `--pid`
 #[test]
 fn ls_lists_the_sessions_of_all_running_execds() {
-    let runtime = TempDir::new().expect("a directory");
+    let (runtime, mut one, mut two) = two();
     let dir = runtime.path().to_string_lossy().into_owned();
     let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
-    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
     let mut killed = Execd::with(&[], &env);
     one.open("exec sleep 1001");
     two.open("exec sleep 1002");
@@ -136,10 +146,7 @@ fn ls_lists_the_sessions_of_all_running_execds() {
 ///   execd alone attach takes the newest session
 #[test]
 fn a_session_is_named_with_its_execd() {
-    let runtime = TempDir::new().expect("a directory");
-    let dir = runtime.path().to_string_lossy().into_owned();
-    let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
-    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
+    let (runtime, mut one, mut two) = two();
     one.open("echo one; exec sleep 1001");
     two.open("echo two; exec sleep 1002");
     let at = |execd: &Execd, id: &str| format!("execd-{}{id}", execd.pid());
@@ -161,8 +168,6 @@ fn a_session_is_named_with_its_execd() {
 }
 
 /// Two in different pid namespaces were both called `--pid 1`, and only one had a name of its own.
-/// rule: bash.md, In pi: `execd attach`, `tail` and `kill` take the addresses of windows; of an
-///   execd alone attach takes the newest session
 #[test]
 fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
     if !outside::may_choose_pids() {
@@ -190,10 +195,7 @@ fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
 /// rule: attach.md, ls, tail, kill, completions: An execd that does not answer does not stall it
 #[test]
 fn one_execd_that_does_not_answer_does_not_stall_the_list() {
-    let runtime = TempDir::new().expect("a directory");
-    let dir = runtime.path().to_string_lossy().into_owned();
-    let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
-    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
+    let (runtime, mut one, mut two) = two();
     one.open("exec sleep 1001");
     two.ping();
     stop(two.pid());
@@ -264,8 +266,6 @@ fn ls_finds_execds_whose_runtime_directory_the_caller_does_not_know() {
 }
 
 /// A directory of sockets that others may write to could have anybody's execd in it.
-/// rule: attach.md, Several clients: `execd ls` finds execds whose runtime directory the caller
-///   does not know, refuses directories open to others, checks who listens
 #[test]
 fn a_directory_that_is_open_to_others_is_not_looked_at() {
     let mut execd = Execd::start();
@@ -280,24 +280,6 @@ fn a_directory_that_is_open_to_others_is_not_looked_at() {
     let path = execd.socket().to_string_lossy().into_owned();
     assert!(fine(&execd.runtime_dir(), &["ls", "--socket", &path]).contains("sleep 1005"));
 }
-
-/// `--json` printed the one-character CSI, and names passed what turns the direction of text.
-/// rule: attach.md, Several clients: Nothing that is listed acts on a terminal or hides
-#[test]
-fn nothing_that_ls_prints_acts_on_the_terminal() {
-    let mut execd = Execd::start();
-    let name = "user\u{202e}gpj\u{200b}\u{9b}31m";
-    execd.open_with("exec sleep 1006", json!({"name": name}));
-    let runtime = execd.runtime_dir();
-    let table = fine(&runtime, &["ls"]);
-    assert!(table.contains(r"user\u{202e}gpj\u{200b}\x9b31m: exec sleep"), "{table}");
-    let text = fine(&runtime, &["ls", "--json"]);
-    assert!(text.is_ascii() && text.contains(r"\u009b31m"), "{text}");
-    let rows: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(rows[0]["name"], name);
-}
-
-// ---- tail -------------------------------------------------------------------------------
 
 /// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
@@ -316,23 +298,17 @@ fn tail_prints_the_last_lines_however_long_ago_they_came() {
     assert_eq!(fine(&runtime, &["tail", "-n50000", "1"]), expected(50_000));
     assert_eq!(fine(&runtime, &["tail", "-n", "1000000", "1"]), expected(100_001));
     assert_eq!(fine(&runtime, &["tail", "-n", "0", "1"]), "");
-}
-
-/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
-#[test]
-fn tail_works_without_logs_on_terminals_and_after_the_end() {
+    // Without logs, on terminals, and after the end.
     let mut execd = Execd::with(&["--no-log"], &[]);
     let runtime = execd.runtime_dir();
-    let tty = execd.open_with("echo one; echo two; exec sleep 1000", json!({"tty": true}));
-    let ended = execd.open("echo three; sleep 0.3; echo four; exit 1");
-    execd.until_listed_exited(session_of(&ended));
-    let tail = |id: u64| fine(&runtime, &["tail", "-n1", &id.to_string()]);
-    assert_eq!(tail(session_of(&tty)), "two\r\n");
-    assert_eq!(tail(session_of(&ended)), "four\n");
-    assert!(execd.listed(session_of(&ended)).is_some(), "its exit is still to be told");
+    execd.open_with("echo one; echo two; exec sleep 1000", json!({"tty": true}));
+    let ended = session_of(&execd.open("echo three; sleep 0.3; echo four; exit 1"));
+    execd.until_listed_exited(ended);
+    assert_eq!(fine(&runtime, &["tail", "-n1", "1"]), "two\r\n");
+    assert_eq!(fine(&runtime, &["tail", "-n1", "2"]), "four\n");
+    assert!(execd.listed(ended).is_some(), "its exit is still to be told");
 }
 
-/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
 fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
     let mut execd = Execd::start();
@@ -357,7 +333,6 @@ fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
     assert_eq!(err, "[session 1 has ended: exit code 6]\n");
 }
 
-/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
 fn tail_f_ends_with_its_reader_and_with_execd() {
     let mut execd = Execd::start();
@@ -384,8 +359,6 @@ fn tail_f_ends_with_its_reader_and_with_execd() {
     assert_eq!(done.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&done.stderr).contains("execd is gone"), "{done:?}");
 }
-
-// ---- kill and call ----------------------------------------------------------------------
 
 /// rule: cli.md, Commands you can come back to: Ids are `@3`, `3`, a name or `EXECD:@3` in every
 ///   command that takes one; `kill -s SIG` takes several
@@ -414,8 +387,6 @@ fn kill_takes_several_sessions_by_number_name_and_execd() {
     }
 }
 
-/// rule: cli.md, Commands you can come back to: Ids are `@3`, `3`, a name or `EXECD:@3` in every
-///   command that takes one; `kill -s SIG` takes several
 #[test]
 fn of_a_name_the_session_that_runs_is_meant() {
     let mut execd = Execd::start();
@@ -542,8 +513,6 @@ fn call_speaks_to_an_execd_that_runs() {
     assert_eq!(execd.result("server_info", json!({}))["clients"]["connected"], 0);
 }
 
-// ---- completions ------------------------------------------------------------------------
-
 /// The completions for a line in bash, where the last word is being typed.
 fn completed(execd: &Execd, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
@@ -591,8 +560,6 @@ fn bash_completes_commands_flags_ids_methods_and_signals() {
     assert!(completed(&execd, "execd run bas").contains(&"bash".to_owned()));
 }
 
-/// rule: attach.md, ls, tail, kill, completions: Completions for bash, zsh and fish are generated
-///   from the table of commands
 #[test]
 fn the_shells_themselves_find_no_fault_with_the_completions() {
     let runtime = TempDir::new().expect("a directory");

@@ -329,7 +329,6 @@ fn execd_ends_after_a_silence_that_began_with_its_start() {
     assert!(before.elapsed() >= Duration::from_secs(1));
 }
 
-/// rule: architecture.md, Ending a session: Shutdown ends what was left
 #[test]
 fn a_stubborn_member_left_over_is_killed_after_the_grace() {
     let mut execd = Execd::start();

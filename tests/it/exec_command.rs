@@ -74,6 +74,8 @@ fn a_yield_time_is_clamped_and_a_command_that_ends_answers_before_it() {
 /// rule: unified-exec.md, exec_command, result: `output_bytes_total` counts since the start of the
 ///   session
 /// rule: unified-exec.md, exec_command, params: The call answers when the yield time is over
+/// rule: unified-exec.md, exec_command, result: `wall_time_seconds` is a number, with three
+///   decimals in the header
 /// rule: unified-exec.md, write_stdin: Observing the exit removes the session
 /// rule: architecture.md, Bounds: `cpu_seconds` and `max_rss_kib` of the leader in the exit's
 ///   fields
@@ -304,6 +306,9 @@ fn a_signal_death_has_no_exit_code() {
 /// rule: unified-exec.md, exec_command, result: footer: ` (50.0KB limit)` when bytes cut it
 /// rule: unified-exec.md, exec_command, result: footer: `[Showing last 50.0KB of final line (line N
 ///   is larger …)]`
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps the tail: whole lines, at
+///   most 2,000
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps at most 50 KiB
 /// rule: unified-exec.md, Truncation, retention, text: A truncated text has no newline at its end
 /// rule: unified-exec.md, Truncation, retention, text: A single last line over 50 KiB keeps its
 ///   last 50 KiB at a UTF-8 boundary (`lastLinePartial`)

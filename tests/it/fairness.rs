@@ -114,7 +114,6 @@ fn fifty_sessions_that_speak_at_their_own_time_are_all_heard() {
 
 /// rule: architecture.md, Ending a session: SIGCHLD coalesces: each wake looks until nothing is
 ///   left
-/// rule: architecture.md, A session: No fd is forgotten
 #[test]
 fn more_sessions_than_one_turn_takes_events_for_are_all_heard_at_once() {
     const SESSIONS: usize = 300;

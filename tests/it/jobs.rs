@@ -249,8 +249,6 @@ const FLOOD_BYTES: usize = 8 << 20;
 const FLOODED_KIB: u64 = 48 << 10;
 
 /// execd looked for the client that held most for ever: 4.5 GB, deaf to SIGTERM.
-/// rule: cli.md, NDJSON for scripts: The queue has room for 1,024 requests; a client with one more
-///   is not read until it fits
 #[test]
 fn clients_that_send_more_than_the_queue_has_room_for_take_no_memory() {
     let mut execd = at_most("1");

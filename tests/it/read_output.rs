@@ -114,8 +114,6 @@ fn a_page_has_64_kib_unless_it_is_told_otherwise_and_1_mib_at_most() {
     }
 }
 
-/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
-///   lines
 /// rule: logs.md, Reading: It begins at the start of a line at or behind `from`, unless there is
 ///   none
 #[test]
@@ -421,8 +419,6 @@ fn a_log_that_was_deleted_is_a_gap_and_the_exit_is_still_told() {
 }
 
 /// With `lines` all was a gap that the log lacked, although memory had it.
-/// rule: logs.md, Reading: Without `from` it is the last `max_bytes`, with `lines` the last so many
-///   lines
 #[test]
 fn the_last_lines_that_a_log_lacks_are_those_of_memory() {
     let mut execd = Execd::with(&["--log-max-bytes", "1000000"], &[]);

@@ -107,8 +107,6 @@ fn no_socket_is_none_and_another_place_is_there() {
 }
 
 /// Every failure to bind was told as EADDRINUSE, also where the directory was missing.
-/// rule: attach.md, Where it is, who may use it: `--no-socket` turns it off, `--socket PATH` places
-///   it
 #[test]
 fn a_place_that_cannot_be_is_told_and_what_is_no_socket_stays() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -221,8 +219,6 @@ fn a_session_of_one_client_is_everybodys() {
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
-/// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
-///   that armed it, session_started and session_exited to every client
 /// rule: protocol.md, Several clients, cancel in the families: The ids of requests are per
 ///   connection
 /// rule: attach.md, Several clients: Request ids, cancel and the limit of pending requests are per
@@ -336,7 +332,6 @@ fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
-/// rule: attach.md, Where it is, who may use it: execd's own socket goes with it
 /// rule: attach.md, Several clients: `execd run` can be looked at
 #[test]
 fn the_command_of_execd_run_can_be_looked_at() {

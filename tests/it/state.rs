@@ -201,7 +201,6 @@ fn the_state_of_programs_on_terminals() {
     check_all(ON_TERMINALS, true);
 }
 
-/// rule: waits.md, State: a process waits for input
 #[test]
 fn the_state_of_programs_on_pipes() {
     check_all(ON_PIPES, false);
@@ -355,7 +354,6 @@ fn a_wait_that_something_else_can_end_goes_on() {
     assert_eq!(execd.exit_code(), Some(0));
 }
 
-/// rule: waits.md, State: a process waits for input
 #[test]
 fn until_input_ends_when_the_program_asks() {
     let mut execd = Execd::start();
@@ -498,8 +496,6 @@ fn an_answer_at_a_time_of_the_wall_clock_tells_who_waits() {
     });
 }
 
-/// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen just
-///   before
 #[test]
 fn sixty_answers_at_one_time_tell_who_waits() {
     let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
@@ -565,7 +561,6 @@ fn lists_tell_who_waits(count: usize, enough: usize) {
 }
 
 /// Lists said of 16 to 22 of 40 programs that waited that they run.
-/// rule: waits.md, State: A list looks at all of its sessions
 #[test]
 fn lists_of_64_and_of_512_sessions_tell_who_waits_and_nothing_wrong() {
     lists_tell_who_waits(64, 64);

@@ -90,8 +90,6 @@ fn a_large_file_is_answered_to_its_last_line_which_needs_no_newline() {
     assert!(host.file("ran").exists());
 }
 
-/// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be regular files
-///   or /dev/null
 #[test]
 fn dev_null_and_what_was_closed_are_an_end_of_input() {
     for closed in [false, true] {
@@ -150,8 +148,6 @@ fn pipes_shared_with_others_never_become_non_blocking() {
     check();
 }
 
-/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
-///   parent's terminal, pipes or sockets
 /// rule: protocol.md, End of input, signals, a lost reader: A lost reader ends the sessions at
 ///   once, without waiting for pending requests; exit code 1
 #[test]
@@ -199,8 +195,6 @@ fn a_lost_reader_is_noticed_while_nothing_is_written() {
     }
 }
 
-/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
-///   parent's terminal, pipes or sockets
 #[test]
 fn a_terminal_shared_with_a_shell_keeps_its_flags_and_modes() {
     let (mut master, slave) = open_pty();
@@ -298,8 +292,6 @@ fn over_8_mib_of_unsent_replies_stdin_is_not_read_and_no_reply_is_lost() {
 
 /// rule: protocol.md, End of input, signals, a lost reader: Over 1 MiB of unsent output `progress`
 ///   is coalesced or dropped, never replies, never session_exited
-/// rule: protocol.md, End of input, signals, a lost reader: Sessions and their logs go on
-///   undisturbed while the reader is slow
 /// rule: architecture.md, Bounds: Above 1 MiB of unsent output no further reply is built
 #[test]
 fn over_1_mib_of_unsent_replies_progress_is_dropped_and_all_else_comes() {
@@ -423,8 +415,6 @@ fn answers_that_nobody_takes_at_the_end_are_given_up_and_told() {
 
 // ---- A reader that is gone --------------------------------------------------------------------
 
-/// rule: protocol.md, End of input, signals, a lost reader: A lost reader ends the sessions at
-///   once, without waiting for pending requests; exit code 1
 #[test]
 fn a_write_to_nobody_ends_execd_without_waiting_for_pending_requests() {
     let ((child_in, mut input), (output, child_out)) = (pipe(), pipe());
@@ -444,8 +434,6 @@ fn a_write_to_nobody_ends_execd_without_waiting_for_pending_requests() {
 
 /// rule: protocol.md, End of input, signals, a lost reader: Only HUP or ERR mean a lost reader: a
 ///   peer that shut down its writing side still reads
-/// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
-///   parent's terminal, pipes or sockets
 /// rule: protocol.md, End of input, signals, a lost reader: stdin and stdout may be sockets, also
 ///   one for both
 #[test]

@@ -396,8 +396,6 @@ fn a_shell_that_leaves_others_behind_has_ended() {
 
 // ---- What is waited for -----------------------------------------------------------------
 
-/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
-///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
 #[test]
 fn a_text_is_waited_for_in_one_of_several_or_in_all() {
     let mut execd = Execd::start();
@@ -424,8 +422,6 @@ fn a_text_is_waited_for_in_one_of_several_or_in_all() {
     assert_absent(&rows(&answer)[0], &["wait", "exit_code"]);
 }
 
-/// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
-///   last, `first_failure` with the first that fails or else with the last; `stop` ends each
 #[test]
 fn a_failure_in_one_session_stops_the_wait_for_all() {
     let mut execd = Execd::start();
@@ -487,8 +483,6 @@ fn a_password_ends_a_wait_of_any_mode_and_the_next_wait_tells_everything() {
     assert_eq!(rows(&answer)[1]["output"], "done\n");
 }
 
-/// rule: waits.md, wait_for: `"until_password": true` ends a wait of any mode as soon as the terminal
-///   of one of its sessions is asked for a password; it takes nothing
 #[test]
 fn nothing_but_a_terminal_is_asked_for_a_password() {
     let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);

@@ -66,6 +66,9 @@ fn progress_comes_four_times_a_second_at_most_and_never_after_the_reply() {
     assert!(!execd.any_after(reply, |line| line["method"] == "progress"));
 }
 
+/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` ends the wait: the request
+///   answers at once with what it has, `wait_status: "cancelled"`
+/// rule: unified-exec.md, exec_command, params: The call answers on `cancel`
 /// rule: protocol.md, cancel, ping, server_info, shutdown: The session lives on after `cancel`
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` of an empty poll: it answers
 ///   with nothing

@@ -210,7 +210,6 @@ fn a_kill_an_eviction_and_the_end_of_execd_wake_nobody() {
     assert!(lines.iter().all(|line| line["params"].get("wake").is_none()), "{lines:?}");
 }
 
-/// rule: protocol.md, Notifications: `session_started` when a session outlives its first 150 ms
 #[test]
 fn an_early_exit_is_not_announced() {
     let mut execd = Execd::start();
