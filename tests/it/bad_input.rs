@@ -174,24 +174,14 @@ fn a_line_that_is_no_json_is_a_parse_error_with_id_null() {
     let table: &[&[u8]] = &[
         b"hello execd",
         br#"{"id":1,"method":"ping""#,
-        br#"{"id":1,"method":"ping"}{"id":2,"method":"ping"}"#,
-        br#"{id:1,"method":"ping"}"#,
-        br#"{"id":NaN,"method":"ping"}"#,
-        b"{\"id\":1,\"method\":\"ping\",\"x\":\"a\tb\"}",
-        // Surrogates, each in another place.
+        // Surrogates.
         br#"{"id":"\ud800","method":"ping"}"#,
-        br#"{"id":1,"method":"\udc00"}"#,
-        br#"{"id":1,"method":"ping","\ud83d":1}"#,
         br#"{"id":1,"method":"ping","params":{"\ude00\ud83d":1}}"#,
         br#"{"id":1,"method":"exec_command","params":{"cmd":"echo \ud83d"}}"#,
-        br#"{"id":1,"method":"exec_command","params":{"cmd":"true","env":{"A":"\udead"}}}"#,
-        br#"{"id":1,"method":"ping","beside":["\ud800"]}"#,
         // Bytes that are no UTF-8.
         b"{\"id\":1,\"method\":\"ping\xff\"}",
-        b"{\"id\":1,\"method\":\"ping\",\"params\":{\"\x80\":1}}",
         b"{\"id\":1,\"method\":\"exec_command\",\"params\":{\"cmd\":\"echo \xed\xa0\x80\"}}",
         // NUL bytes.
-        b"\0{\"id\":1,\"method\":\"ping\"}",
         b"{\"id\":1,\"method\":\"pi\0ng\"}",
         // A byte order mark is no white space of JSON; nor is what Unicode calls a space.
         b"\xef\xbb\xbf{\"id\":1,\"method\":\"ping\"}",

@@ -419,28 +419,12 @@ fn ls_in_a_run_lists_that_run() {
 #[test]
 fn root_lists_the_sessions_of_all_users() {
     const OWNER: u32 = 12_347;
-    // SAFETY: geteuid only returns a number.
-    if unsafe { libc::geteuid() } != 0 || crate::common::missing("setpriv") {
+    if !outside::is_root() || crate::common::missing("setpriv") {
         return left_out("only root can be another user");
     }
     let dir = TempDir::new().expect("a directory");
-    let (binary, runtime) = (dir.path().join("program"), dir.path().join("execd"));
-    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
-    std::fs::create_dir(&runtime).expect("a directory");
-    let open = |path: &Path, mode| {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-        std::fs::set_permissions(path, mode).expect("we are root");
-    };
-    open(dir.path(), 0o755);
-    open(&binary, 0o755);
-    open(&runtime, 0o700);
-    std::os::unix::fs::chown(&runtime, Some(OWNER), None).expect("we are root");
-    let socket = runtime.join("77.sock").to_string_lossy().into_owned();
-    let owner = format!("--reuid={OWNER}");
-    let start = format!("cd / && exec {} \"$@\"", binary.display());
-    let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &start];
-    let flags = ["--socket", &*socket, "--no-log"];
-    let mut execd = Setup::behind(&wrapper, &flags).unwatched().start();
+    let (mut execd, binary, socket) = crate::socket::of_another_user(dir.path(), OWNER);
+    let socket = socket.to_string_lossy().into_owned();
     let session = session_of(&execd.open("exec sleep 1000"));
     // Others that run on this machine may say something on stderr, and take the time of all.
     eventually("its row is listed", || {
@@ -456,6 +440,7 @@ fn root_lists_the_sessions_of_all_users() {
     assert!(table.contains(&format!("{} of uid {OWNER}", execd.pid())), "{table}");
     let (_, own, _) = said(dir.path(), &["ls", "--json"]);
     assert!(!own.contains(&socket), "those of root alone");
+    let owner = format!("--reuid={OWNER}");
     let words = ["--clear-groups", &owner, &*binary.to_string_lossy(), "ls", "--all-users"];
     let refused = Command::new("setpriv").args(words).output().expect("it runs");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();

@@ -87,18 +87,6 @@ fn another_clients_kill_is_told_and_ones_own_is_not_told_twice() {
     assert_told(&poll, id, "the user", "the user");
 }
 
-/// rule: unified-exec.md, Ended by somebody else: An id that no session ever had is unknown
-#[test]
-fn an_id_never_seen_and_an_end_that_was_told_are_unknown() {
-    let mut execd = Execd::start();
-    execd.failed("write_stdin", json!({"session_id": 77}), "unknown_session");
-    let ended = session_of(&execd.open(&format!("{}; exit 3", until_file("go"))));
-    go(&execd, "go");
-    assert_eq!(execd.until_exit(ended)["exit_code"], 3);
-    execd.failed("write_stdin", json!({"session_id": ended}), "unknown_session");
-    assert_eq!(execd.kill(ended)["found"], false);
-}
-
 /// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for
 /// rule: unified-exec.md, The table, eviction and warnings: One that is being ended is waited for
 ///   by `write_stdin` as any other

@@ -68,50 +68,7 @@ fn requests_are_answered_while_twenty_sessions_flood_and_none_starves() {
     }
 }
 
-#[test]
-fn a_flood_is_read_on_while_its_own_poll_waits() {
-    let mut execd = Execd::with(&SMALL_LOGS, &[]);
-    let session = session_of(&execd.open("yes"));
-    let params = json!({"session_id": session, "yield_time_ms": 600_000, "stream": true});
-    let poll = execd.start_request("write_stdin", params);
-    for _ in 0..4 {
-        let before = printed(&mut execd, &[session]);
-        until_all_advanced(&mut execd, &[session], &before);
-        execd.notification("progress", |note| note["request_id"] == poll);
-    }
-    execd.no_reply_yet(poll);
-    assert!(execd.cancel(poll));
-    assert_eq!(execd.result_of(poll)["wait_status"], "cancelled");
-}
-
 /// rule: architecture.md, A session: No fd is forgotten
-#[test]
-fn fifty_sessions_that_speak_at_their_own_time_are_all_heard() {
-    let mut execd = Execd::with(&SMALL_LOGS, &[]);
-    let gate = |at: usize, part: &str| Gate::new(&execd, &format!("gate-{at}-{part}"));
-    let gates: Vec<[Gate; 2]> = (0..50).map(|at| [gate(at, "a"), gate(at, "b")]).collect();
-    let speaker = |(at, [first, second]): (usize, &[Gate; 2])| {
-        format!("{}; echo first {at}; {}; echo second {at}", first.wait(), second.wait())
-    };
-    let cmds: Vec<String> = gates.iter().enumerate().map(speaker).collect();
-    let mut cmds: Vec<&str> = cmds.iter().map(String::as_str).collect();
-    // Two that never fall silent keep the list of readable sessions full.
-    cmds.extend(["yes", "yes"]);
-    let sessions = execd.open_all(&cmds);
-    let mut order: Vec<usize> = (0..50).collect();
-    Random(1).shuffle(&mut order);
-    for &at in &order {
-        gates[at][0].open();
-        let line = format!("first {at}\n");
-        assert_eq!(execd.read_until(sessions[at], &line), line);
-    }
-    Random(2).shuffle(&mut order);
-    for &at in &order {
-        gates[at][1].open();
-        assert_eq!(output(&execd.until_exit(sessions[at])), format!("second {at}\n"));
-    }
-}
-
 /// rule: architecture.md, Ending a session: SIGCHLD coalesces: each wake looks until nothing is
 ///   left
 #[test]

@@ -2,7 +2,7 @@
 //! that none of them disturbs another.
 
 use std::fs::Permissions;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -460,39 +460,25 @@ fn requests_are_taken_up_one_of_each_client_in_turn() {
     assert!(own < last.expect("it has come").0, "stdin's ping is not behind all of the others");
 }
 
-/// rule: attach.md, Several clients: A client that does not read keeps no other waiting
-#[test]
-fn a_client_that_does_not_read_keeps_nobody_waiting() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("read line; exit 6"));
-    let mut deaf = connect(&execd.socket());
-    // Far more answers than a socket takes; one of its waits is on the same session.
-    let poll = json!({"id": 0, "method": "write_stdin",
-        "params": {"session_id": session, "yield_time_ms": 600_000}});
-    deaf.write_all(format!("{poll}\n").as_bytes()).expect("sent");
-    let info = "{\"id\":1,\"method\":\"server_info\"}\n".repeat(2_000);
-    deaf.set_nonblocking(true).expect("a flag");
-    let mut refused = 0;
-    eventually("it is not read any more", || {
-        let sent = deaf.write(info.as_bytes()).unwrap_or(0);
-        refused = if sent == 0 { refused + 1 } else { 0 };
-        execd.ping();
-        refused > 20
-    });
-    let done = execd.write(json!({"session_id": session, "chars": "\n", "yield_time_ms": 30_000}));
-    assert_eq!(done["exit_code"], 6);
-    assert!(execd.rss_kib() < 40 * 1024, "{} KiB", execd.rss_kib());
-    // When it reads, it is answered too.
-    deaf.set_nonblocking(false).expect("a flag");
-    let mut text = Vec::new();
-    let mut buffer = vec![0; 65_536];
-    let wait = br#""id":0,"result""#;
-    while !crate::common::contains(&text, wait) {
-        let read = deaf.read(&mut buffer).expect("connected");
-        assert!(read > 0, "hung up on");
-        text.drain(..text.len().saturating_sub(wait.len()));
-        text.extend_from_slice(&buffer[..read]);
-    }
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("we are root");
+}
+
+/// An execd of another user in this directory, with its binary and its socket. We are root.
+pub fn of_another_user(dir: &Path, uid: u32) -> (Execd, PathBuf, PathBuf) {
+    let (binary, home) = (dir.join("program"), dir.join("execd"));
+    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
+    std::fs::create_dir(&home).expect("a directory");
+    [(dir, 0o755), (&binary, 0o755), (&home, 0o700)].map(|(path, mode)| set_mode(path, mode));
+    std::os::unix::fs::chown(&home, Some(uid), None).expect("we are root");
+    let socket = home.join("77.sock");
+    // Our own binary stands behind the wrapper: it is the script's name here.
+    let start = format!("cd / && exec {} \"$@\"", binary.display());
+    let owner = format!("--reuid={uid}");
+    let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &start];
+    let flags = ["--socket", socket.to_str().expect("UTF-8"), "--no-log"];
+    let execd = Setup::behind(&wrapper, &flags).unwatched().start();
+    (execd, binary, socket)
 }
 
 /// Runs a command as a user.
@@ -517,25 +503,8 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
         return left_out("only root can be two other users");
     }
     let dir = tempfile::tempdir().expect("a directory");
-    let binary = dir.path().join("execd");
-    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
-    let home = dir.path().join("home");
-    std::fs::create_dir(&home).expect("a directory");
-    std::os::unix::fs::chown(&home, Some(OWNER), None).expect("we are root");
-    let open = |path: &Path, mode| {
-        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("we are root");
-    };
-    open(dir.path(), 0o755);
-    open(&binary, 0o755);
-    let socket = home.join("s.sock");
-    let (socket_text, home_text) = (socket.to_string_lossy(), home.to_string_lossy());
-    let owner = format!("--reuid={OWNER}");
-    let start = format!("cd / && exec {}", binary.display());
-    let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &format!("{start} \"$@\"")];
-    // Execd puts our own binary behind the wrapper: it is the script's name here.
-    let flags = ["--socket", &socket_text];
-    let mut execd =
-        Setup::behind(&wrapper, &flags).envs(&[("TMPDIR", &home_text)]).unwatched().start();
+    let (mut execd, binary, socket) = of_another_user(dir.path(), OWNER);
+    let socket_text = socket.to_string_lossy();
     execd.result("ping", json!({}));
     assert_eq!((mode(&socket), socket.metadata().expect("it is there").uid()), (0o600, OWNER));
     let binary = binary.to_string_lossy();
@@ -548,7 +517,7 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
     let said = String::from_utf8_lossy(&theirs.stderr);
     assert!(said.contains("it is another user's"), "{said}");
     // Where somebody has opened the file, ls asks who listens, and execd who connected.
-    open(&socket, 0o666);
+    set_mode(&socket, 0o666);
     let theirs = ls(OTHER);
     assert_eq!(theirs.status.code(), Some(1));
     let said = String::from_utf8_lossy(&theirs.stderr);

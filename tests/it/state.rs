@@ -16,6 +16,8 @@ const LINE: &str = "waiting_for_line";
 const KEY: &str = "waiting_for_key";
 const PASSWORD: &str = "waiting_for_password";
 const RUNNING: &str = "running";
+/// It waits for a key, and has taken the whole screen.
+const SCREEN: &str = "full_screen";
 
 /// How long a program may take to come to its state, on however busy a machine.
 const COMES_WITHIN: Duration = Duration::from_secs(60);
@@ -24,79 +26,59 @@ const WATCHED_FOR: Duration = Duration::from_millis(700);
 /// Runs of each program in the normal suite.
 const RUNS: usize = 1;
 
-/// A program, what it needs, what it does, and whether it has the whole screen.
-struct Program {
-    needs: &'static str,
-    cmd: &'static str,
-    state: &'static str,
-    /// Who waits.
-    who: &'static str,
-    full_screen: bool,
-}
-
-const fn program(
-    needs: &'static str,
-    cmd: &'static str,
-    state: &'static str,
-    who: &'static str,
-) -> Program {
-    Program { needs, cmd, state, who, full_screen: false }
-}
-
-const fn screen(needs: &'static str, cmd: &'static str, who: &'static str) -> Program {
-    Program { needs, cmd, state: KEY, who, full_screen: true }
-}
+/// What a program needs, its command, what it does, and who waits.
+type Program = (&'static str, &'static str, &'static str, &'static str);
 
 const ON_TERMINALS: &[Program] = &[
-    program("cat", "cat", LINE, "cat"),
-    program("bash", "read -p 'Continue? [Y/n] ' x", LINE, "bash"),
-    program("bash", "read -s -p Password: x", PASSWORD, "bash"),
-    program("python3", "python3 -q", KEY, "python3"),
-    program("node", "node", KEY, "node"),
-    program("sqlite3", "sqlite3", KEY, "sqlite3"),
-    screen("less", "less /etc/passwd", "less"),
-    screen("vim.tiny", "vim.tiny -u NONE a-file", "vim.tiny"),
-    screen("vim", "vim -u NONE a-file", "vim"),
-    screen("whiptail", "whiptail --yesno hi 8 40", "whiptail"),
-    program("fzf", "fzf </etc/passwd", KEY, "fzf"),
-    program("bc", "bc -q", KEY, "bc"),
-    program("zsh", "zsh -f", KEY, "zsh"),
-    program("bash", "bash --norc -i", KEY, "bash"),
-    program("python3", "python3 -c 'input(\"name? \")'", LINE, "python3"),
-    program("make", "make -f /dev/null; (sleep 0.1; cat) | cat", LINE, "cat"),
-    program("ssh-keygen", "ssh-keygen -f a-key", PASSWORD, "ssh-keygen"),
-    screen("htop", "htop", "htop"),
-    program("gdb", "gdb -q -nx", KEY, "gdb"),
-    program("python3", "python3 -c 'import getpass; getpass.getpass()'", PASSWORD, "python3"),
-    program("openssl", "openssl passwd", PASSWORD, "openssl"),
-    program("top", "top", KEY, "top"),
-    program(
+    ("cat", "cat", LINE, "cat"),
+    ("bash", "read -p 'Continue? [Y/n] ' x", LINE, "bash"),
+    ("bash", "read -s -p Password: x", PASSWORD, "bash"),
+    ("python3", "python3 -q", KEY, "python3"),
+    ("node", "node", KEY, "node"),
+    ("sqlite3", "sqlite3", KEY, "sqlite3"),
+    ("less", "less /etc/passwd", SCREEN, "less"),
+    ("vim.tiny", "vim.tiny -u NONE a-file", SCREEN, "vim.tiny"),
+    ("vim", "vim -u NONE a-file", SCREEN, "vim"),
+    ("whiptail", "whiptail --yesno hi 8 40", SCREEN, "whiptail"),
+    ("fzf", "fzf </etc/passwd", KEY, "fzf"),
+    ("bc", "bc -q", KEY, "bc"),
+    ("zsh", "zsh -f", KEY, "zsh"),
+    ("bash", "bash --norc -i", KEY, "bash"),
+    ("python3", "python3 -c 'input(\"name? \")'", LINE, "python3"),
+    ("make", "make -f /dev/null; (sleep 0.1; cat) | cat", LINE, "cat"),
+    ("ssh-keygen", "ssh-keygen -f a-key", PASSWORD, "ssh-keygen"),
+    ("htop", "htop", SCREEN, "htop"),
+    ("gdb", "gdb -q -nx", KEY, "gdb"),
+    ("python3", "python3 -c 'import getpass; getpass.getpass()'", PASSWORD, "python3"),
+    ("openssl", "openssl passwd", PASSWORD, "openssl"),
+    ("top", "top", KEY, "top"),
+    (
         "python3",
         "python3 -c 'import threading as t, time
 t.Thread(target=time.sleep, args=(60,), daemon=True).start(); input()'",
         LINE,
         "python3",
     ),
-    program("sleep", "sleep 50", RUNNING, ""),
-    program("sleep", "sleep 50 & wait", RUNNING, ""),
-    program("bash", "while :; do :; done", RUNNING, ""),
-    program("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
-    program("bash", "yes n | (sleep 1; read x; sleep 30)", RUNNING, ""),
-    program("tail", "tail -f /etc/passwd", RUNNING, ""),
-    program("mkfifo", "mkfifo f.$$; cat f.$$", RUNNING, ""),
-    program("bash", "sleep 40 | cat", RUNNING, ""),
-    program("git", "git commit; sleep 40", RUNNING, ""),
+    ("sleep", "sleep 50", RUNNING, ""),
+    ("sleep", "sleep 50 & wait", RUNNING, ""),
+    ("bash", "while :; do :; done", RUNNING, ""),
+    ("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
+    ("bash", "yes n | (sleep 1; read x; sleep 30)", RUNNING, ""),
+    ("tail", "tail -f /etc/passwd", RUNNING, ""),
+    ("mkfifo", "mkfifo f.$$; cat f.$$", RUNNING, ""),
+    ("bash", "sleep 40 | cat", RUNNING, ""),
+    ("git", "git commit; sleep 40", RUNNING, ""),
 ];
 
 const ON_PIPES: &[Program] = &[
-    program("cat", "cat", LINE, "cat"),
-    program("grep", "grep needle", LINE, "grep"),
-    program("python3", "python3 -c 'input()'", LINE, "python3"),
-    program("cat", "sleep 0.2; cat | cat", LINE, "cat"),
-    program("node", "node -e 'process.stdin.on(\"data\", () => {})'", LINE, "node"),
-    program("sleep", "sleep 50", RUNNING, ""),
-    program("bash", "cat </dev/zero >/dev/null", RUNNING, ""),
-    program("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
+    ("cat", "cat", LINE, "cat"),
+    ("grep", "grep needle", LINE, "grep"),
+    ("python3", "python3 -c 'input()'", LINE, "python3"),
+    ("cat", "sleep 0.2; cat | cat", LINE, "cat"),
+    ("node", "node -e 'process.stdin.on(\"data\", () => {})'", LINE, "node"),
+    ("sleep", "sleep 50", RUNNING, ""),
+    ("bash", "cat </dev/zero >/dev/null", RUNNING, ""),
+    ("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
 ];
 
 /// Whether a program is on the PATH; says so where it is not.
@@ -112,7 +94,9 @@ fn is_here(name: &str) -> bool {
 /// Whether the row of a program tells the state that is right; a wrong one fails the test.
 /// Late is allowed: a program may run before it waits.
 fn is_right(program: &Program, row: &Value, tty: bool) -> bool {
-    let Program { cmd, state, who, full_screen, .. } = program;
+    let (_, cmd, state, who) = *program;
+    let full_screen = state == SCREEN;
+    let state = if full_screen { KEY } else { state };
     assert_eq!(row["running"], true, "{cmd}: {row}");
     if row["state"].is_null() {
         // The list had no time for a second look.
@@ -120,17 +104,17 @@ fn is_right(program: &Program, row: &Value, tty: bool) -> bool {
     }
     if row["state"] == RUNNING {
         assert_absent(row, &["state_detail"]);
-        return *state == RUNNING;
+        return state == RUNNING;
     }
-    assert_eq!(row["state"], *state, "{cmd}: {row}");
+    assert_eq!(row["state"], state, "{cmd}: {row}");
     let detail = &row["state_detail"];
-    assert_eq!(detail["command"], *who, "{cmd}: {row}");
+    assert_eq!(detail["command"], who, "{cmd}: {row}");
     assert_eq!(detail["fd"], if tty { "tty" } else { "stdin" }, "{cmd}: {row}");
     assert!(detail["pid"].as_i64().expect("a pid") > 0 && detail["since_ms"].is_u64(), "{row}");
     // Whether a program takes the other screen may depend on its version.
     let on = row.get("full_screen").is_some();
-    assert!(on || !*full_screen, "{cmd}: {row}");
-    assert!(!on || *state == KEY, "{cmd}: {row}");
+    assert!(on || !full_screen, "{cmd}: {row}");
+    assert!(!on || state == KEY, "{cmd}: {row}");
     true
 }
 
@@ -141,7 +125,7 @@ fn check(programs: &[&Program], tty: bool) {
     let requests: Vec<u64> = programs
         .iter()
         .map(|one| {
-            let params = json!({"cmd": one.cmd, "tty": tty, "yield_time_ms": 250});
+            let params = json!({"cmd": one.1, "tty": tty, "yield_time_ms": 250});
             execd.start_request("exec_command", params)
         })
         .collect();
@@ -154,9 +138,9 @@ fn check(programs: &[&Program], tty: bool) {
         let rows = list["sessions"].as_array().expect("an array");
         for (at, program) in programs.iter().enumerate() {
             let row = rows.iter().find(|row| row["session_id"] == sessions[at]);
-            let row = row.unwrap_or_else(|| panic!("{} in {list}", program.cmd));
+            let row = row.unwrap_or_else(|| panic!("{} in {list}", program.1));
             right[at] |= is_right(program, row, tty);
-            assert!(right[at] || began.elapsed() < COMES_WITHIN, "{}: {row}", program.cmd);
+            assert!(right[at] || began.elapsed() < COMES_WITHIN, "{}: {row}", program.1);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -189,7 +173,7 @@ fn check_all(programs: &[Program], tty: bool) {
     let asked: Option<usize> = std::env::var("EXECD_STATE_RUNS").ok().and_then(|n| n.parse().ok());
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let _load = asked.map(|_| Load::of(processors * 2));
-    let here: Vec<&Program> = programs.iter().filter(|one| is_here(one.needs)).collect();
+    let here: Vec<&Program> = programs.iter().filter(|one| is_here(one.0)).collect();
     for _ in 0..asked.unwrap_or(RUNS) {
         check(&here, tty);
     }

@@ -200,16 +200,7 @@ fn a_terminal_shared_with_a_shell_keeps_its_flags_and_modes() {
     let (mut master, slave) = open_pty();
     make_raw(&slave);
     let shared = slave.try_clone().expect("a copy");
-    let modes = |terminal: &File| {
-        use std::os::fd::AsRawFd;
-        // SAFETY: a termios of our own is filled.
-        unsafe {
-            let mut modes: libc::termios = std::mem::zeroed();
-            assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), &raw mut modes), 0);
-            (modes.c_iflag, modes.c_oflag, modes.c_lflag, modes.c_cflag, modes.c_cc)
-        }
-    };
-    let before = modes(&shared);
+    let before = terminal_settings(&shared);
     let copy = slave.try_clone().expect("a copy");
     let mut host = Setup::new(&[]).on(copy, slave);
     let mut output = Incoming::from(master.try_clone().expect("a copy"));
@@ -218,7 +209,7 @@ fn a_terminal_shared_with_a_shell_keeps_its_flags_and_modes() {
     master.write_all(b"{\"id\":1,\"method\":\"shutdown\"}\n").expect("typed");
     assert_eq!(host.exit_code(), Some(0));
     assert!(!is_nonblocking(&shared));
-    assert_eq!(modes(&shared), before);
+    assert_eq!(terminal_settings(&shared), before);
 }
 
 // ---- A slow reader ----------------------------------------------------------------------------

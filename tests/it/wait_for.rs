@@ -422,26 +422,6 @@ fn a_text_is_waited_for_in_one_of_several_or_in_all() {
     assert_absent(&rows(&answer)[0], &["wait", "exit_code"]);
 }
 
-#[test]
-fn a_failure_in_one_session_stops_the_wait_for_all() {
-    let mut execd = Execd::start();
-    let fails = format!("{}; echo fatal error >&2; read x", until_file("two"));
-    let stream = crate::stream_help::id_of(&crate::stream_help::open(&mut execd, &fails));
-    let ids = [gated(&mut execd, &[("one", 0)])[0], stream];
-    let stop = json!({"mode": "all", "stop": {"text": ["panic", "error"]}});
-    let request = wait_for(&mut execd, &ids, stop);
-    execd.no_reply_yet(request);
-    go(&execd, "two");
-    let answer = execd.result_of(request);
-    assert_eq!(
-        (&answer["wait"]["outcome"], &answer["wait"]["index"]),
-        (&json!("stopped"), &json!(1))
-    );
-    assert_eq!(answer["wait"]["session_id"], stream);
-    assert_eq!(each(&answer, "outcome"), ["pending", "stopped"]);
-    assert_eq!(each(&answer, "output"), ["-", "fatal error\n"]);
-}
-
 /// A wait for one of several did not end for a password that one of them was asked for while
 /// another went on by itself: whoever was to give it was asked when the wait was over by its time.
 /// rule: waits.md, wait_for: `"until_password": true` ends a wait of any mode as soon as the terminal

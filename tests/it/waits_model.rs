@@ -11,7 +11,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::Instant;
 
@@ -235,6 +234,7 @@ enum Step {
     Close,
 }
 
+#[derive(Default)]
 struct Session {
     id: u64,
     pipe: Option<File>,
@@ -499,24 +499,9 @@ impl Play {
             For::Start(at),
         );
         // Opened when cat opens it: nothing is written before the terminal has its modes.
-        let pipe = Some(open_for_writing(&path));
-        let (text, ends, steps) = (Vec::new(), Vec::new(), VecDeque::new());
-        self.sessions.push(Session {
-            id: 0,
-            pipe,
-            tty,
-            cooked: tty && cooked,
-            rough: at % 8 >= 4,
-            text,
-            ends,
-            told: 0,
-            steps,
-            pending: None,
-            waiting_for_barrier: false,
-            over: false,
-            waits_left: waits,
-            made: 0,
-        });
+        let pipe = Some(File::options().write(true).open(&path).expect("a pipe"));
+        let (cooked, rough, waits_left) = (tty && cooked, at % 8 >= 4, waits);
+        self.sessions.push(Session { pipe, tty, cooked, rough, waits_left, ..Session::default() });
     }
 
     /// Does the next step of a session.
@@ -603,10 +588,6 @@ impl Play {
         });
         waiting.take(4).collect()
     }
-}
-
-fn open_for_writing(path: &Path) -> File {
-    File::options().write(true).open(path).expect("a pipe")
 }
 
 fn all_are_answered_as_the_model_says(seed: u64, waits: usize) {

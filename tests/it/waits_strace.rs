@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::outside::{Trace, can_trace};
-use crate::common::{Execd, PATIENCE, eventually, session_of};
+use crate::common::{Execd, PATIENCE, session_of};
 use serde_json::{Value, json};
 
 /// How long a wait is watched: this is what is measured, not a hope.
@@ -121,34 +121,4 @@ fn a_wait_that_has_to_look_makes_a_counted_number_of_calls() {
         assert!(made <= most, "{name}: {made} calls, at most {most}:\n{}", tail(&after));
         execd.no_reply_yet(request);
     }
-}
-
-/// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen just
-///   before
-#[test]
-fn an_answer_at_the_end_of_its_time_has_nothing_to_look_for() {
-    if !can_trace() {
-        return;
-    }
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open_with(SLEEPER, json!({"on_impossible": "wait"})));
-    let trace = Trace::attach(execd.pid(), &["-e", "trace=all", "-e", "signal=none", "-s", "64"]);
-    // On a busy machine the look before the answer may be as late as the answer itself.
-    eventually("an answer without a look in its turn", || {
-        let before = trace.so_far().len();
-        let params = json!({"session_id": session, "chars": "x", "yield_time_ms": 250});
-        let reply = execd.result("write_stdin", params);
-        assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
-        let told = |line: &str| line.contains("write") && line.contains("result");
-        let mut turn = Vec::new();
-        eventually("the answer is in the trace", || {
-            let after = trace.so_far();
-            turn = after[before..].lines().map(str::to_owned).collect();
-            turn.iter().any(|line| told(line))
-        });
-        let end = turn.iter().position(|line| told(line)).expect("an answer");
-        let begin = turn[..end].iter().rposition(|line| line.contains("epoll_"));
-        let turn = &turn[begin.expect("a turn")..end];
-        !turn.iter().any(|line| line.contains("openat(") || line.contains("socket("))
-    });
 }

@@ -49,6 +49,7 @@ fn escapes_are_decoded_and_base64_is_delivered_byte_for_byte() {
 /// rule: unified-exec.md, write_stdin: Malformed base64: −32602; whitespace inside is fine
 /// rule: unified-exec.md, write_stdin: `chars` and `chars_b64` together: −32602
 /// rule: unified-exec.md, write_stdin: `session_id` is required
+/// rule: unified-exec.md, Ended by somebody else: An id that no session ever had is unknown
 /// rule: unified-exec.md, write_stdin: An unknown or removed id: `unknown_session`, `unknown
 ///   session_id: 7`
 /// rule: unified-exec.md, exec_command, result: `tool_time_utc` on still-running replies and on
