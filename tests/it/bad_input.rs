@@ -227,7 +227,7 @@ fn an_id_in_flight_is_refused_until_its_answer_has_come() {
 }
 
 /// The mark of runs of pi could be set and unset by `env`, as the other two could not: who did so
-/// was not found again when its run was ended. (Wrong types of all params: tests/it/params.rs.)
+/// was not found again when its run was ended. (More refusals: tests/fixtures/said, params.rs.)
 /// rule: protocol.md, Errors: −32602: a param missing, unknown, of a wrong type or contradictory
 /// rule: architecture.md, Starting a child: NUL in cmd, env or workdir, `=` in an env name: −32602
 /// rule: architecture.md, Starting a child: No client sets or unsets the marks by which execd knows
@@ -239,51 +239,29 @@ fn an_id_in_flight_is_refused_until_its_answer_has_come() {
 #[test]
 fn params_that_are_missing_or_do_not_fit_are_refused_by_name() {
     let requests: &[(&str, &str, &'static str)] = &[
-        ("exec_command", "{}", "cmd"),
-        ("exec_command", r#"{"cmd":""}"#, "cmd"),
-        ("exec_command", r#"{"cmd":"a\u0000b"}"#, "cmd"),
         ("exec_command", r#"{"cmd":"true","cmd":"true"}"#, "cmd"),
-        ("exec_command", r#"{"cmd":"true","stdin":"tty"}"#, "stdin"),
         ("exec_command", r#"{"cmd":"true","workdir":""}"#, "workdir"),
         ("exec_command", r#"{"cmd":"true","workdir":"/tmp\u0000/x"}"#, "workdir"),
         ("exec_command", r#"{"cmd":"true","shell":""}"#, "shell"),
         ("exec_command", r#"{"cmd":"true","shell":"ba\u0000sh"}"#, "shell"),
-        ("exec_command", r#"{"cmd":"true","tty":"true"}"#, "tty"),
         ("exec_command", r#"{"cmd":"true","rows":2.5}"#, "rows"),
-        ("exec_command", r#"{"cmd":"true","yield_time_ms":"1000"}"#, "yield_time_ms"),
         ("exec_command", r#"{"cmd":"true","env":"A=1"}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":{"A":1}}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","env":{"A=B":"x"}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"":"x"}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"A\u0000":"x"}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"A":"x\u0000"}}"#, "env"),
-        ("exec_command", r#"{"cmd":"true","on_exit":"Wake"}"#, "on_exit"),
-        ("exec_command", r#"{"cmd":"true","until":{"foo":1}}"#, "until.foo"),
         ("exec_command", r#"{"cmd":"true","on_impossible":"never"}"#, "on_impossible"),
         ("exec_command", r#"{"cmd":"true","env":{"EXECD_INSTANCE":"x"}}"#, "env"),
         ("exec_command", r#"{"cmd":"true","env":{"EXECD_SESSION_ID":null}}"#, "env"),
         ("bash_stream", r#"{"command":"true","env":{"EXECD_INSTANCE":"1"}}"#, "env"),
         ("bash", r#"{"command":"true","context":{"env":{"EXECD_INSTANCE":"1"}}}"#, "context.env"),
         ("agent_execute", r#"{"model":"a/b","prompt":"x","env":{"EXECD_INSTANCE":"1"}}"#, "env"),
-        ("write_stdin", r#"{"chars":"x"}"#, "session_id"),
-        ("write_stdin", r#"{"sessionId":1}"#, "data"),
         ("write_stdin", r#"{"sessionId":1,"session_id":1,"data":"x"}"#, "session_id"),
-        ("write_stdin", r#"{"sessionId":1,"data":{"base64":"*"}}"#, "data"),
         ("write_stdin", r#"{"sessionId":1,"data":{"base64":"YQ==","hex":""}}"#, "data"),
         ("poll_process", "{}", "sessionId"),
-        ("poll_process", r#"{"sessionId":1,"killIf":"never"}"#, "killIf"),
-        ("kill_process", r#"{"sessionId":1,"signal":"FOO"}"#, "signal"),
-        ("get_process_log", r#"{"sessionId":1,"stream":"all"}"#, "stream"),
-        ("list_processes", r#"{"all":true}"#, "all"),
         ("kill_session", r#"{"session_id":1,"signal":99999999999999999999}"#, "signal"),
         ("set_on_exit", r#"{"session_id":1}"#, "on_exit"),
-        ("set_on_exit", r#"{"session_id":1,"on_exit":"maybe"}"#, "on_exit"),
-        ("resize_session", r#"{"session_id":2,"cols":80}"#, "rows"),
         ("resize_session", r#"{"session_id":1,"cols":80,"rows":25}"#, "session_id"),
-        ("cancel", "{}", "id"),
-        ("cancel", r#"{"id":{}}"#, "id"),
         ("reserve_session_ids", "{}", "up_to"),
-        ("reserve_session_ids", r#"{"up_to":-1}"#, "up_to"),
         ("reserve_session_ids", r#"{"up_to":9007199254740992}"#, "up_to"),
     ];
     let lines: Vec<Vec<u8>> =

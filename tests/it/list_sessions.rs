@@ -14,6 +14,35 @@ fn list(execd: &mut Execd) -> Value {
     execd.result("list_sessions", json!({}))
 }
 
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8, max −
+///   1) most recently used
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes a session with a
+///   pending request
+/// rule: unified-exec.md, Early exit, shell gone, LRU: If nobody can be evicted the table runs over
+///   its cap and evicts as soon as somebody can be
+#[test]
+fn use_protects_a_session_and_one_with_a_pending_request_is_never_evicted() {
+    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
+    execd.open_all(&["sleep 60"; 4]);
+    execd.poll_now(1);
+    execd.open("sleep 60");
+    assert_eq!(ids(&execd.peek()), [1, 3, 4, 5]);
+    execd.result("set_on_exit", json!({"session_id": 3, "on_exit": "none"}));
+    execd.open("sleep 60");
+    assert_eq!(ids(&execd.peek()), [1, 3, 5, 6]);
+    let polls = [1, 3, 5, 6].map(|session| {
+        let poll = json!({"session_id": session, "yield_time_ms": 50_000});
+        execd.start_request("write_stdin", poll)
+    });
+    execd.open("sleep 60");
+    assert_eq!(ids(&execd.peek()), [1, 3, 5, 6, 7], "the table runs over its cap");
+    for id in polls {
+        execd.no_reply_yet(id);
+    }
+    assert!(execd.cancel(polls[0]));
+    eventually("somebody can be evicted, and is", || ids(&execd.peek()) == [3, 5, 6, 7]);
+}
+
 /// rule: unified-exec.md, list_sessions: `  (no live sessions)` when empty
 /// rule: unified-exec.md, list_sessions: The fields of an entry
 /// rule: unified-exec.md, list_sessions: `text` names each session on two lines
@@ -190,20 +219,6 @@ fn sixty_four_sessions_fit_and_the_sixty_fifth_evicts_the_oldest() {
     });
 }
 
-/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8, max −
-///   1) most recently used
-#[test]
-fn use_protects_a_session() {
-    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
-    execd.open_all(&["sleep 60"; 4]);
-    execd.poll_now(1);
-    execd.open("sleep 60");
-    assert_eq!(ids(&execd.peek()), [1, 3, 4, 5]);
-    execd.result("set_on_exit", json!({"session_id": 3, "on_exit": "none"}));
-    execd.open("sleep 60");
-    assert_eq!(ids(&execd.peek()), [1, 3, 5, 6]);
-}
-
 /// rule: unified-exec.md, Early exit, shell gone, LRU: Registering a 65th session evicts the oldest
 ///   exited one first
 #[test]
@@ -225,28 +240,6 @@ fn the_oldest_exited_session_goes_first() {
     // Nobody saw its exit.
     let gone = execd.failed("write_stdin", json!({"session_id": 3}), "unknown_session");
     assert!(gone.contains("(evicted; log: "), "{gone}");
-}
-
-/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes a session with a
-///   pending request
-/// rule: unified-exec.md, Early exit, shell gone, LRU: If nobody can be evicted the table runs over
-///   its cap and evicts as soon as somebody can be
-#[test]
-fn a_session_with_a_pending_request_is_never_evicted() {
-    let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
-    execd.open_all(&["sleep 60"; 4]);
-    let poll = |execd: &mut Execd, session: u64| {
-        execd.start_request("write_stdin", json!({"session_id": session, "yield_time_ms": 50_000}))
-    };
-    let polls: Vec<u64> = (1..=4).map(|session| poll(&mut execd, session)).collect();
-    execd.open("sleep 60");
-    assert_eq!(ids(&execd.peek()), [1, 2, 3, 4, 5], "the table runs over its cap");
-    for id in &polls {
-        execd.no_reply_yet(*id);
-    }
-    execd.cancel(polls[0]);
-    execd.result_of(polls[0]);
-    eventually("somebody can be evicted, and is", || ids(&execd.peek()) == [2, 3, 4, 5]);
 }
 
 /// rule: unified-exec.md, Early exit, shell gone, LRU: A process that ends within 150 ms evicts

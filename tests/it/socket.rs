@@ -469,7 +469,9 @@ pub fn of_another_user(dir: &Path, uid: u32) -> (Execd, PathBuf, PathBuf) {
     let (binary, home) = (dir.join("program"), dir.join("execd"));
     std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
     std::fs::create_dir(&home).expect("a directory");
-    [(dir, 0o755), (&binary, 0o755), (&home, 0o700)].map(|(path, mode)| set_mode(path, mode));
+    for (path, mode) in [(dir, 0o755), (&binary, 0o755), (&home, 0o700)] {
+        set_mode(path, mode);
+    }
     std::os::unix::fs::chown(&home, Some(uid), None).expect("we are root");
     let socket = home.join("77.sock");
     // Our own binary stands behind the wrapper: it is the script's name here.
@@ -504,6 +506,7 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     let (mut execd, binary, socket) = of_another_user(dir.path(), OWNER);
+    set_mode(socket.parent().expect("its directory"), 0o755);
     let socket_text = socket.to_string_lossy();
     execd.result("ping", json!({}));
     assert_eq!((mode(&socket), socket.metadata().expect("it is there").uid()), (0o600, OWNER));

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 struct Writer {
     session: u64,
     pipe: File,
-    opened: Value,
 }
 
 impl Writer {
@@ -29,8 +28,7 @@ impl Writer {
             .open(&path)
             .expect("the pipe opens");
         let params = merged(json!({"cmd": "exec cat < pieces", "stdin": "null"}), more);
-        let opened = execd.open_now(&params);
-        Self { session: session_of(&opened), pipe, opened }
+        Self { session: session_of(&execd.open_now(&params)), pipe }
     }
 
     /// Has the command print these bytes, and waits until execd has read them.
@@ -273,32 +271,6 @@ fn a_match_that_comes_with_the_deadline_counts() {
 }
 
 // ---- Several waits, and what is told ----------------------------------------------------
-
-/// rule: waits.md, The reply: a match ends a wait, it does not cut the text
-#[test]
-fn output_is_told_once_whatever_ends_the_waits() {
-    let mut execd = Execd::start();
-    let mut writer = Writer::start(&mut execd, json!({}));
-    let mut told = String::new();
-    let mut written = String::new();
-    for round in 0..12 {
-        let request =
-            poll(&mut execd, writer.session, json!({"until": {"text": format!("mark {round} ")}}));
-        let piece = format!("before {round}\nmark {round} and\nafter {round}\n");
-        writer.print(&mut execd, piece.as_bytes());
-        written.push_str(&piece);
-        let result = execd.result_of(request);
-        assert_wait(&result, "matched", "text");
-        told.push_str(output(&result));
-        if round % 3 == 0 {
-            told.push_str(output(&execd.poll_now(writer.session)));
-        }
-    }
-    told.push_str(output(&execd.poll_now(writer.session)));
-    assert_eq!(told, written);
-    until_logged(&writer.opened, "after 11\n");
-    assert_eq!(log_of(&writer.opened), written.as_bytes());
-}
 
 /// rule: waits.md, What is looked at: The output that this call would tell
 #[test]

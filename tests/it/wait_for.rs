@@ -113,6 +113,7 @@ fn ids_are_checked_and_all_sessions_are_those_that_are_listed() {
 
 /// rule: waits.md, wait_for: It works on sessions of every family, also on those that have ended
 ///   and are remembered
+/// rule: waits.md, wait_for: An exit that a row tells wakes nobody
 /// rule: waits.md, wait_for: The end of a background command is reported as ever, however long
 ///   others are waited for
 /// rule: waits.md, wait_for: `any` ends with the first session that is done, `all` with the
@@ -120,7 +121,7 @@ fn ids_are_checked_and_all_sessions_are_those_that_are_listed() {
 #[test]
 fn sessions_of_all_families_are_waited_for_together() {
     let mut execd = Execd::start();
-    let unified = gated(&mut execd, &[("one", 0)])[0];
+    let unified = session_of(&execd.open_with(&ends_at("one", 0), json!({"on_exit": "wake"})));
     let command = format!("{}; echo err >&2; exit 4", ends_at("two", 0).replace("; exit 0", ""));
     let stream = crate::stream_help::id_of(&crate::stream_help::open(&mut execd, &command));
     let window = crate::window_help::background(&mut execd, &ends_at("three", 5));
@@ -144,6 +145,9 @@ fn sessions_of_all_families_are_waited_for_together() {
     assert_eq!(codes, [&json!(0), &json!(4), &json!(5)]);
     assert_eq!(execd.peek()["sessions"], json!([]), "each exit was told");
     assert_eq!(crate::window_help::ends_of(&mut execd, &window).len(), 1);
+    let note = execd.notification("session_exited", |note| note["session_id"] == unified);
+    assert_eq!(note["observed"], true);
+    assert_absent(&note, &["wake"]);
 }
 
 /// rule: waits.md, wait_for: `cancel` ends the wait as any other and takes nothing
@@ -357,23 +361,6 @@ fn many_waits_for_many_sessions_are_each_answered_once() {
         let replies = lines.iter().filter(|line| line["id"] == request);
         assert_eq!(replies.count(), 1, "request {request}");
     }
-}
-
-/// rule: waits.md, wait_for: An exit that a row tells wakes nobody
-#[test]
-fn an_exit_that_is_waited_for_wakes_nobody() {
-    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
-    let opened = execd.open_with(&ends_at("one", 0), json!({"on_exit": "wake"}));
-    let lasting = execd.open_until("read x", "");
-    let ids = [session_of(&opened), lasting];
-    let request = wait_for(&mut execd, &ids, json!({"mode": "all"}));
-    execd.no_reply_yet(request);
-    go(&execd, "one");
-    let note = execd.notification("session_exited", |note| note["session_id"] == ids[0]);
-    assert_eq!(note["observed"], true);
-    assert_absent(&note, &["wake"]);
-    execd.write(json!({"session_id": lasting, "eof": true, "yield_time_ms": 250}));
-    execd.result_of(request);
 }
 
 /// A shell that has ended counts as ended although others hold its output.

@@ -109,11 +109,11 @@ fn a_cancelled_wait_ends_alone_and_takes_nothing_but_behind_input() {
 fn the_wait_that_ends_first_takes_the_output_and_an_exit_answers_all() {
     let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     let cmd = format!("{}; echo hi; read x; echo bye; exit 3", until_file("go"));
-    let first = execd.open(&cmd);
+    execd.open(&cmd);
     let polls = [poll(&mut execd, 1), poll(&mut execd, 1), poll(&mut execd, 1)];
     execd.no_reply_yet(polls[2]);
     go(&execd, "go");
-    execd.read_on_until(&first, "hi\n");
+    execd.read_until(1, "hi\n");
     for one in polls {
         execd.no_reply_yet(one);
     }
