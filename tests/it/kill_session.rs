@@ -59,11 +59,8 @@ fn the_signal_asked_for_arrives_and_the_default_is_sigterm() {
 fn what_is_no_signal_and_what_ends_nothing_is_refused() {
     let mut execd = Execd::start();
     let opened = execd.open("sleep 60");
-    let mut refuse = |signal: Value| {
-        execd.refused("kill_session", json!({"session_id": 1, "signal": signal}), "signal")
-    };
     for signal in [json!(""), json!(-1), json!(65), json!(1.5), json!("SIGSTOP"), json!("tstp")] {
-        refuse(signal);
+        execd.refused("kill_session", json!({"session_id": 1, "signal": signal}), "signal");
     }
     assert_eq!(process_state(pid_of(&opened)), Some('S'), "it was neither stopped nor ended");
 }

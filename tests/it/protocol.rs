@@ -385,22 +385,3 @@ fn on_a_terminal_execd_says_in_two_lines_what_to_type_and_serves() {
     let request = example.rsplit_once('}').expect("an object").0.to_owned() + "}";
     assert_eq!(value(&request)["method"], "exec_command", "{hint}");
 }
-
-/// rule: protocol.md, Framing: stderr is for people: log lines only, never protocol
-#[test]
-fn with_something_piped_in_execd_says_nothing_on_stderr() {
-    let (mut stderr, child_stderr) = std::io::pipe().expect("a pipe");
-    let mut setup = Setup::new(&[]);
-    setup.command().stderr(child_stderr);
-    let (child_in, mut input) = std::io::pipe().expect("a pipe");
-    let (output, child_out) = std::io::pipe().expect("a pipe");
-    let mut host = setup.on(child_in, child_out);
-    input.write_all(b"no json\n{\"id\":1,\"method\":\"exec_command\",\"params\":{\"cmd\":\"echo hi >&2\"}}\n").expect("read");
-    drop(input);
-    let lines = Incoming::from(output).rest();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert_eq!(host.exit_code(), Some(0));
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).expect("text");
-    assert_eq!(said, "");
-}

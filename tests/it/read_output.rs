@@ -49,8 +49,6 @@ fn id_of_log(result: &Value) -> u64 {
     name.split('-').nth(1).and_then(|id| id.parse().ok()).expect("an id in the name")
 }
 
-// ---- One page ---------------------------------------------------------------------------
-
 /// rule: logs.md, Reading: A page begins at `from`, an offset or so many bytes before the end
 #[test]
 fn offsets_count_from_the_front_or_from_the_end() {
@@ -150,8 +148,6 @@ fn lines_are_the_last_ones_and_clean_text_begins_with_a_line() {
     }
 }
 
-// ---- Whose sessions, and when -----------------------------------------------------------
-
 /// rule: logs.md, Reading: An id of theirs is answered as long as execd lives
 #[test]
 fn sessions_of_every_family_are_read_while_they_run_and_after_they_have_left() {
@@ -222,8 +218,6 @@ fn reading_takes_nothing_uses_no_wake_and_moves_nobody_in_the_table() {
     assert_eq!((output(&last), &last["exit_code"]), ("unread\n", &json!(4)));
 }
 
-// ---- Polling ----------------------------------------------------------------------------
-
 const PIECES: [&str; 9] = [
     "a\\n",
     "crlf\\r\\n",
@@ -277,8 +271,6 @@ fn polling_an_output_that_comes_byte_by_byte_loses_nothing() {
     }
 }
 
-// ---- Streams ----------------------------------------------------------------------------
-
 /// One answer of the log writer reads 8 MiB of a log at most: the lines were once those of its
 /// middle.
 /// rule: logs.md, Reading: with `stream` the bytes of that stream
@@ -301,8 +293,6 @@ fn the_last_lines_of_a_stream_are_found_in_a_log_that_has_much_more_of_the_other
     assert_eq!(text(&read(&mut execd, id, json!({"stream": "stdout"}))), "out\nerr\n");
     assert_eq!(text(&read(&mut execd, id, json!({"stream": "stderr"}))), "");
 }
-
-// ---- Waiting ----------------------------------------------------------------------------
 
 /// rule: logs.md, Reading: With `yield_time_ms` the call waits for output at or behind `from`
 /// rule: logs.md, Reading: a prompt is read when it is printed, and what follows it later
@@ -399,8 +389,6 @@ fn until_looks_at_what_is_there_and_then_at_what_comes() {
     let page = read(&mut execd, id, json!({"until": {"input": true}}));
     assert_eq!(page["wait"]["outcome"], "exited");
 }
-
-// ---- What is lost -----------------------------------------------------------------------
 
 /// rule: logs.md, Reading: What was asked for and is no longer there is told as `gap`
 #[test]

@@ -125,10 +125,6 @@ fn dev_null_and_what_was_closed_are_an_end_of_input() {
     }
 }
 
-// ---- Kinds ------------------------------------------------------------------------------------
-
-// ---- O_NONBLOCK -------------------------------------------------------------------------------
-
 /// rule: protocol.md, End of input, signals, a lost reader: O_NONBLOCK does not leak into the
 ///   parent's terminal, pipes or sockets
 /// rule: protocol.md, Framing: Requests come in on stdin, replies and notifications go out on
@@ -219,8 +215,6 @@ fn a_terminal_shared_with_a_shell_keeps_its_flags_and_modes() {
     assert!(!is_nonblocking(&shared));
     assert_eq!(terminal_settings(&shared), before);
 }
-
-// ---- A slow reader ----------------------------------------------------------------------------
 
 /// A ping whose reply is as long as an id may be.
 fn long_ping(at: usize) -> Vec<u8> {
@@ -372,6 +366,7 @@ fn told_as_lost(said: &str) -> Option<usize> {
 /// not in the pipe.
 /// rule: protocol.md, End of input, signals, a lost reader: A reader that is slow but reads gets
 ///   everything
+/// rule: protocol.md, Framing: stderr is for people: log lines only, never protocol
 #[test]
 fn a_reader_that_rests_after_a_line_gets_everything_at_the_end() {
     let (mut host, lines) = after_a_rest(&[]);
@@ -411,8 +406,6 @@ fn answers_that_nobody_takes_at_the_end_are_given_up_and_told() {
     let said = host.whole_stderr();
     assert!(told_as_lost(&said).is_some_and(|lost| lost > 100_000), "{said:?}");
 }
-
-// ---- A reader that is gone --------------------------------------------------------------------
 
 /// rule: protocol.md, End of input, signals, a lost reader: Only HUP or ERR mean a lost reader: a
 ///   peer that shut down its writing side still reads

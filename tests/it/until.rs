@@ -82,8 +82,6 @@ fn assert_wait(result: &Value, outcome: &str, by: &str) {
     assert_eq!((&wait["outcome"], &wait["by"]), (&json!(outcome), &json!(by)), "{result}");
 }
 
-// ---- What ends a wait -------------------------------------------------------------------
-
 /// bash_stream and bash had no `wait` then.
 /// rule: waits.md, The reply: of a command that could not be started the outcome is `exited`
 #[test]
@@ -174,6 +172,7 @@ fn who_says_what_he_waits_for_waits_5_s_at_least_and_as_long_as_a_poll_at_most()
 
 /// rule: waits.md, until and stop: `text`: this string stands in a line of the clean output
 /// rule: waits.md, The reply: `wait_status` is `condition_met`
+/// rule: waits.md, The reply: a match ends a wait, it does not cut the text
 /// rule: waits.md, until and stop: An exit of the session always ends a wait, whatever was asked;
 ///   the outcome is `exited`
 /// rule: waits.md, until and stop: `idle_ms`: no output came for so long, and the session's
@@ -203,8 +202,6 @@ fn a_text_an_exit_or_quiet_ends_the_wait_and_the_reply_says_so() {
     assert_eq!((output(&result), wait_line(&result)), ("up\n", "matched idle_ms 300"));
     assert!(result["effective_wait_ms"].as_u64().expect("a number") >= 300, "{result}");
 }
-
-// ---- What is looked at ------------------------------------------------------------------
 
 /// rule: waits.md, What is looked at: What is there already counts at once (`present_at_entry`)
 #[test]
@@ -270,8 +267,6 @@ fn a_match_that_comes_with_the_deadline_counts() {
     assert_wait(&result, "matched", "text");
 }
 
-// ---- Several waits, and what is told ----------------------------------------------------
-
 /// rule: waits.md, What is looked at: The output that this call would tell
 #[test]
 fn several_waits_of_one_session_end_each_by_its_own() {
@@ -330,8 +325,6 @@ fn more_than_16_waits_for_text_of_one_session_are_refused() {
     execd.no_reply_yet(quiet);
 }
 
-// ---- Echo -------------------------------------------------------------------------------
-
 /// rule: waits.md, Echo: A match that lies wholly in the echo of this call's own input does not
 ///   count
 /// rule: waits.md, Echo: The same word counts when the program prints it
@@ -381,8 +374,6 @@ fn the_echo_of_a_line_editor_does_not_count() {
     let result = execd.write(params);
     assert_eq!(result["wait"]["text"], "needle", "{result}");
 }
-
-// ---- Quiet and the end of all processes -------------------------------------------------
 
 /// rule: waits.md, until and stop: `idle_cpu`: with `idle_ms`: `true` leaves the CPU time aside
 #[test]

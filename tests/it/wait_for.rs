@@ -39,8 +39,6 @@ fn gated(execd: &mut Execd, commands: &[(&str, u8)]) -> Vec<u64> {
     execd.open_all(&commands)
 }
 
-// ---- Modes ------------------------------------------------------------------------------
-
 /// rule: waits.md, wait_for: One reply with a row for each session in the order given: those whose
 ///   condition came true with their output, the others with their state
 /// rule: waits.md, wait_for: `take: false` leaves the output and the exits to later calls
@@ -108,8 +106,6 @@ fn ids_are_checked_and_all_sessions_are_those_that_are_listed() {
     let told: Vec<u64> = rows(&execd.result_of(request)).iter().map(session_of).collect();
     assert_eq!(told, ids);
 }
-
-// ---- Which sessions ---------------------------------------------------------------------
 
 /// rule: waits.md, wait_for: It works on sessions of every family, also on those that have ended
 ///   and are remembered
@@ -214,8 +210,6 @@ fn what_has_ended_is_told_under_the_family_that_started_it() {
     assert_eq!(each(&again, "family"), ["unified", "unified", "stream", "windows", "windows"]);
     assert_eq!(each(&again, "output"), output);
 }
-
-// ---- One reply, whatever happens --------------------------------------------------------
 
 /// rule: waits.md, wait_for: Who is waited for is not evicted
 /// rule: waits.md, wait_for: A session that somebody kills has ended
@@ -380,8 +374,6 @@ fn a_shell_that_leaves_others_behind_has_ended() {
     assert_eq!(rows(&answer)[0]["exit_code"], 3);
     assert!(execd.listed(ids[0]).is_some(), "it goes on");
 }
-
-// ---- What is waited for -----------------------------------------------------------------
 
 #[test]
 fn a_text_is_waited_for_in_one_of_several_or_in_all() {

@@ -161,8 +161,6 @@ fn progress_comes_only_when_asked_for() {
     assert_eq!(execd.notified("progress"), Vec::<Value>::new());
 }
 
-// ---- The shell is gone, its output is held ----------------------------------------------
-
 /// rule: unified-exec.md, Early exit, shell gone, LRU: The wait during which the shell ended
 ///   answers 50 ms later as still running
 /// rule: unified-exec.md, Early exit, shell gone, LRU: `shell_exit_code` and a `note` that names
@@ -249,8 +247,6 @@ fn a_daemon_that_holds_the_output_is_left_alone_and_its_output_read_on() {
     assert!(!execd.file("broken").exists(), "never a SIGPIPE for what was left alone");
     execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
 }
-
-// ---- The output pauses ------------------------------------------------------------------
 
 /// rule: architecture.md, Ending a session: A session is over when its leader was reaped and its
 ///   output has ended

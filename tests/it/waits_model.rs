@@ -28,8 +28,6 @@ const MANY_WAITS: usize = 1_000;
 /// Longer than any wait lasts that is answered.
 const YIELD_MS: u64 = 60_000;
 
-// ---- Patterns, matched by another engine ------------------------------------------------------
-
 /// Words of patterns and of output.
 const WORDS: [&str; 8] = ["a", "b", "ab", "ba", "1", "é", "ok", "A"];
 const SETS: [&str; 3] = ["ab", "0123456789", "oké"];
@@ -115,8 +113,6 @@ impl Pattern {
         Some((text[..at].chars().count(), groups))
     }
 }
-
-// ---- What a call asks for, and what it may be told ----------------------------------------------
 
 /// One of until and stop.
 #[derive(Debug, Default, Clone)]
@@ -222,8 +218,6 @@ impl Ask {
         })
     }
 }
-
-// ---- A session ----------------------------------------------------------------------------------
 
 enum Step {
     Write(Vec<u8>),
@@ -418,8 +412,6 @@ impl Session {
         all
     }
 }
-
-// ---- The play -----------------------------------------------------------------------------------
 
 /// What a request was for.
 #[derive(Clone, Copy)]
