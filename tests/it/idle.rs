@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::outside::{self, Trace, activity, can_trace};
 use crate::common::wire::Wire;
-use crate::common::{Execd, PATIENCE, eventually, session_of};
-use serde_json::json;
+use crate::common::{Execd, PATIENCE, eventually, merged, session_of};
+use serde_json::{Value, json};
 
 /// How long idle processes are watched: this is what is measured, not a hope.
 const WATCHED: Duration = Duration::from_secs(5);
@@ -85,34 +85,43 @@ fn what_is_left_over_from_work_and_what_is_not_due_cost_no_call() {
     outside::go_on(crate::common::pid_of(&stopped));
 }
 
+/// What is told by what comes: a wait for it looks at nothing while nothing comes.
+fn conditions() -> [Value; 5] {
+    [
+        json!({}),
+        json!({"until": {"text": "never"}, "stream": true}),
+        json!({"until": {"regex": "nev(er)?$"}, "stop": {"regex": "(?i)error"}}),
+        json!({"until": {"text": ["never", "no"], "count": 3}}),
+        json!({"until": {"tree_exit": true}}),
+    ]
+}
+
 /// rule: protocol.md, Framing: Many requests may wait at once
 /// rule: architecture.md, A session: An idle execd with 64 sleeping sessions and pending waits
 ///   makes zero syscalls
+/// rule: waits.md, What it costs: A wait on an exit, text, a regex or a count makes no system call
+///   while nothing comes, after the first looks
 #[test]
 fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     // Half on terminals, a program in each that has printed and now waits for input.
-    let starts: Vec<u64> = (0..64)
-        .map(|at| {
-            let params =
-                json!({"cmd": "echo up; exec cat", "tty": at % 2 == 0, "yield_time_ms": 250});
-            execd.start_request("exec_command", params)
-        })
-        .collect();
-    let sessions: Vec<u64> =
-        starts.into_iter().map(|request| session_of(&execd.result_of(request))).collect();
+    let starts = [false, true].map(|tty| {
+        let params = json!({"cmd": "echo up; exec cat", "tty": tty, "yield_time_ms": 250});
+        [(); 32].map(|()| execd.start_request("exec_command", &params))
+    });
+    let sessions = starts.concat().into_iter().map(|start| session_of(&execd.result_of(start)));
+    let sessions: Vec<u64> = sessions.collect();
     // Waits of different lengths, all longer than the test: relative ones and absolute ones.
-    let waits: Vec<u64> = sessions
-        .iter()
-        .map(|session| {
-            let params = if session % 8 == 0 {
-                json!({"session_id": session, "yield_until": "2099-01-01T00:00:00Z"})
-            } else {
-                json!({"session_id": session, "yield_time_ms": 600_000 + session * 10, "stream": session % 3 == 0})
-            };
-            execd.start_request("write_stdin", params)
-        })
-        .collect();
+    let mut waits = Vec::new();
+    for (place, session) in (0..5).cycle().zip(sessions) {
+        let params = if session % 8 == 0 {
+            json!({"session_id": session, "yield_until": "2099-01-01T00:00:00Z"})
+        } else {
+            let params = json!({"session_id": session, "yield_time_ms": 600_000 + session * 10});
+            merged(params, conditions()[place].clone())
+        };
+        waits.push(execd.start_request("write_stdin", params));
+    }
     execd.ping();
     let info = execd.result("server_info", json!({}));
     assert_eq!((&info["sessions"]["live"], &info["pending_requests"]), (&json!(64), &json!(64)));
