@@ -176,7 +176,6 @@ fn what_other_tools_call_a_param_does_what_it_says() {
     let id = session_of(&result);
     assert_eq!(output(&result), "/\n");
     for params in [
-        json!({"session_id": id, "data": "one\\n"}),
         json!({"session_id": id, "input": "one\\n", "timeout": 250}),
         json!({"session_id": id, "chars": "one\\n", "timeout_ms": 250.0}),
         json!({"sessionId": id, "chars": "one\\n", "yieldTimeMs": 250}),
@@ -191,10 +190,8 @@ fn what_other_tools_call_a_param_does_what_it_says() {
     }
     let waited = execd.result("wait_for", json!({"sessionIds": [id], "timeout": 0}));
     assert_eq!(waited["wait"]["effective_timeout_ms"], 0, "{waited}");
-    let shown = execd.result(
-        "bash",
-        json!({"command": "pwd", "context": {"cwd": "/", "max_output_bytes": 4096}}),
-    );
+    let context = json!({"cwd": "/", "max_output_bytes": 4096});
+    let shown = execd.result("bash", json!({"command": "pwd", "context": context}));
     assert_eq!(shown["text"], "/\n", "{shown}");
     // The form with sessionId writes literally, answers at once and has its own names.
     let taken = execd.result("write_stdin", json!({"sessionId": id, "data": "two\\n"}));

@@ -190,11 +190,6 @@ fn what_is_no_fit_secret_is_refused_and_not_quoted() {
         ("write_stdin", "chars", json!({"session_id": id, "chars": 7_654_321})),
         ("write_stdin", "chars_b64", json!({"session_id": id, "chars_b64": "7654321*"})),
         ("write_stdin", "data", json!({"sessionId": job["sessionId"], "data": 7_654_321})),
-        (
-            "write_stdin",
-            "data",
-            json!({"sessionId": job["sessionId"], "data": {"base64": "7654321*"}}),
-        ),
         ("attach_input", "data_b64", json!({"session_id": id, "data_b64": "7654321*"})),
         ("attach_input", "data_b64", json!({"session_id": id, "data_b64": ["7654321"]})),
     ];

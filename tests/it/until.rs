@@ -1,5 +1,5 @@
-//! `until` and `stop` on exec_command and write_stdin: what ends a wait, what the reply says of it,
-//! and that output is told once whatever ends a wait.
+//! `until` and `stop` on exec_command and write_stdin: what ends a wait, and what the reply says of
+//! it.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,19 +15,13 @@ struct Writer {
 }
 
 impl Writer {
-    /// Starts it; `more` are params of exec_command.
-    fn start(execd: &mut Execd, more: Value) -> Self {
-        let path = execd.file("pieces");
-        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
-        assert!(made.success());
+    fn start(execd: &mut Execd) -> Self {
+        drop(data::Gate::new(execd, "pieces"));
         // Both ends are held open, so that neither side waits for the other.
-        let pipe = File::options()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(&path)
-            .expect("the pipe opens");
-        let params = merged(json!({"cmd": "exec cat < pieces", "stdin": "null"}), more);
+        let mut open = File::options();
+        open.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+        let pipe = open.open(execd.file("pieces")).expect("the pipe opens");
+        let params = json!({"cmd": "exec cat < pieces", "stdin": "null"});
         Self { session: session_of(&execd.open_now(&params)), pipe }
     }
 
@@ -114,7 +108,7 @@ fn the_wait_for_a_command_that_could_not_be_started_is_over() {
 #[test]
 fn a_cancelled_wait_says_so_and_takes_nothing_and_so_does_the_end_of_execd() {
     let mut execd = Execd::start();
-    let mut writer = Writer::start(&mut execd, json!({}));
+    let mut writer = Writer::start(&mut execd);
     let nowhere = json!({"until": {"text": "nowhere"}});
     let request = poll(&mut execd, writer.session, nowhere.clone());
     writer.print(&mut execd, b"some\n");
@@ -207,7 +201,7 @@ fn a_text_an_exit_or_quiet_ends_the_wait_and_the_reply_says_so() {
 #[test]
 fn output_that_no_call_has_told_counts_at_once_and_what_was_told_does_not() {
     let mut execd = Execd::start();
-    let mut writer = Writer::start(&mut execd, json!({}));
+    let mut writer = Writer::start(&mut execd);
     writer.print(&mut execd, b"old word\n");
     assert_eq!(output(&execd.poll_now(writer.session)), "old word\n");
     writer.print(&mut execd, b"a new word here\n");
@@ -253,7 +247,7 @@ fn a_match_in_what_an_ended_session_has_left_is_told_with_its_exit() {
 #[test]
 fn a_match_that_comes_with_the_deadline_counts() {
     let mut execd = Execd::start();
-    let mut writer = Writer::start(&mut execd, json!({}));
+    let mut writer = Writer::start(&mut execd);
     let params = json!({"session_id": writer.session, "yield_time_ms": 5_000,
                         "until": {"text": "in time"}});
     let request = execd.start_request("write_stdin", params);
@@ -271,7 +265,7 @@ fn a_match_that_comes_with_the_deadline_counts() {
 #[test]
 fn several_waits_of_one_session_end_each_by_its_own() {
     let mut execd = Execd::start();
-    let mut writer = Writer::start(&mut execd, json!({}));
+    let mut writer = Writer::start(&mut execd);
     let first = poll(&mut execd, writer.session, json!({"until": {"text": "alpha"}}));
     let second = poll(&mut execd, writer.session, json!({"until": {"regex": "^be+ta$"}}));
     let third = poll(&mut execd, writer.session, json!({"stop": {"text": "beta"}}));
@@ -311,7 +305,7 @@ fn the_end_of_the_shell_does_not_end_a_wait_for_what_others_may_print() {
 #[test]
 fn more_than_16_waits_for_text_of_one_session_are_refused() {
     let mut execd = Execd::start();
-    let mut writer = Writer::start(&mut execd, json!({}));
+    let mut writer = Writer::start(&mut execd);
     let session = writer.session;
     let until = json!({"until": {"text": "word"}});
     let waits: Vec<u64> = (0..16).map(|_| poll(&mut execd, session, until.clone())).collect();

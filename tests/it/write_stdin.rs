@@ -258,13 +258,10 @@ fn a_poll_waits_5_s_to_30_minutes_and_a_call_with_input_250_ms_to_30_s() {
         &[
             (json!({}), 5_000),
             (json!({"yield_time_ms": 1}), 5_000),
-            (json!({"yield_time_ms": 5_001}), 5_001),
             (json!({"chars": "", "chars_b64": "", "eof": false}), 5_000),
-            (json!({"yield_time_ms": 1_800_001}), 1_800_000),
             (json!({"yield_time_ms": far}), 1_800_000),
             (input(json!({})), 250),
             (input(json!({"yield_time_ms": 1})), 250),
-            (input(json!({"yield_time_ms": 251})), 251),
             (input(json!({"yield_time_ms": 30_001})), 30_000),
             // The caps concern empty polls alone.
             (input(json!({"yield_time_ms": 30_000, "max_empty_poll_ms": 5_000})), 30_000),
