@@ -11,10 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::common::{
-    Host, Incoming, Setup, eventually, is_nonblocking, is_notification, make_raw, open_pty,
-    until_file, until_file_has, value,
-};
+use crate::common::*;
 use serde_json::{Value, json};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"ping","result":{}}"#;

@@ -16,7 +16,7 @@ struct Writer {
 
 impl Writer {
     fn start(execd: &mut Execd) -> Self {
-        drop(data::Gate::new(execd, "pieces"));
+        let _gate = data::Gate::new(execd, "pieces");
         // Both ends are held open, so that neither side waits for the other.
         let mut open = File::options();
         open.read(true).write(true).custom_flags(libc::O_NONBLOCK);

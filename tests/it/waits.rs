@@ -41,8 +41,8 @@ fn progress_tells_the_last_output_as_clean_text() {
     assert_eq!((&last["pid"], &last["log_path"]), (&row["pid"], &row["log_path"]));
     let tail = last["tail"].as_str().expect("text");
     assert!(tail.len() > 30 * 1024 && tail.ends_with("\n49999\n50000\n"), "{tail}");
-    let tails = execd.notified("progress").into_iter().map(|one| one["tail"].clone());
-    assert!(tails.into_iter().all(|tail| tail.as_str().expect("text").len() <= 32 * 1024));
+    let all = execd.notified("progress");
+    assert!(all.iter().all(|one| one["tail"].as_str().expect("text").len() <= 32 * 1024));
 }
 
 /// rule: protocol.md, Notifications: At most four `progress` a second
