@@ -32,22 +32,15 @@ fn is_there(pid: i32) -> bool {
 /// A shell script that ignores SIGTERM and goes on until SIGKILL; makes the file `stubborn`.
 const STUBBORN: &str = "trap '' TERM; echo $$ > stubborn; while :; do sleep 0.05; done";
 
-/// The notifications among some lines, as (method, params).
-fn notifications(lines: &[String]) -> Vec<(String, Value)> {
-    let values = lines.iter().filter(|line| is_notification(line)).map(|line| value(line));
-    values
-        .map(|note| (note["method"].as_str().expect("a method").to_owned(), note["params"].clone()))
-        .collect()
-}
-
 /// The session_exited of one session.
 fn exited(lines: &[String], session: u64) -> Value {
-    let mut found = notifications(lines)
-        .into_iter()
-        .filter(|(method, params)| method == "session_exited" && params["session_id"] == session);
-    let (_, params) = found.next().unwrap_or_else(|| panic!("session {session}: {lines:#?}"));
+    let is_it = |note: &Value| {
+        note["method"] == "session_exited" && note["params"]["session_id"] == session
+    };
+    let mut found = lines.iter().map(|line| value(line)).filter(is_it);
+    let note = found.next().unwrap_or_else(|| panic!("session {session}: {lines:#?}"));
     assert!(found.next().is_none(), "told twice: {lines:#?}");
-    params
+    note["params"].clone()
 }
 
 fn finish(mut execd: Execd, code: i32) -> Vec<String> {
@@ -282,7 +275,7 @@ fn signals_that_are_ignored_by_a_parent_still_end_execd() {
     }
 }
 
-/// Ends execd in one of three ways, of which the last is a signal; gives the code that it exits with.
+/// Ends execd in one of three ways, of which the last is a signal; gives its exit code.
 fn end(execd: &mut Execd, way: &str) -> i32 {
     match way {
         "end of input" => execd.close_stdin(),

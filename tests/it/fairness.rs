@@ -106,12 +106,6 @@ fn more_sessions_than_one_turn_takes_events_for_are_all_heard_at_once() {
     assert_eq!(execd.peek()["sessions"], json!([]));
 }
 
-/// Input of that many bytes, as a request's params.
-fn bytes_for(session: u64, bytes: &[u8]) -> Value {
-    let text = base64::engine::general_purpose::STANDARD.encode(bytes);
-    json!({"session_id": session, "chars_b64": text})
-}
-
 /// rule: architecture.md, Bounds: execd guards other sessions from one session
 /// rule: unified-exec.md, write_stdin: Input is written as the child reads, without delaying
 ///   anything else
@@ -127,7 +121,11 @@ fn children_that_read_nothing_delay_nobody_and_get_all_of_it_later() {
     let sent = Random(3).bytes(256 * 1024);
     let writes: Vec<u64> = sessions
         .iter()
-        .map(|session| execd.start_request("write_stdin", bytes_for(*session, &sent)))
+        .map(|session| {
+            let text = base64::engine::general_purpose::STANDARD.encode(&sent);
+            let params = json!({"session_id": session, "chars_b64": text});
+            execd.start_request("write_stdin", params)
+        })
         .collect();
     let echo = execd.open_until("echo ready; exec cat", "ready\n");
     for round in 0..20 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::common::outside::{self, Trace, activity, can_trace};
 use crate::common::wire::Wire;
 use crate::common::{Execd, PATIENCE, eventually, merged, session_of};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// How long idle processes are watched: this is what is measured, not a hope.
 const WATCHED: Duration = Duration::from_secs(5);
@@ -85,17 +85,6 @@ fn what_is_left_over_from_work_and_what_is_not_due_cost_no_call() {
     outside::go_on(crate::common::pid_of(&stopped));
 }
 
-/// What is told by what comes: a wait for it looks at nothing while nothing comes.
-fn conditions() -> [Value; 5] {
-    [
-        json!({}),
-        json!({"until": {"text": "never"}, "stream": true}),
-        json!({"until": {"regex": "nev(er)?$"}, "stop": {"regex": "(?i)error"}}),
-        json!({"until": {"text": ["never", "no"], "count": 3}}),
-        json!({"until": {"tree_exit": true}}),
-    ]
-}
-
 /// rule: protocol.md, Framing: Many requests may wait at once
 /// rule: architecture.md, A session: An idle execd with 64 sleeping sessions and pending waits
 ///   makes zero syscalls
@@ -111,14 +100,22 @@ fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
     });
     let sessions = starts.concat().into_iter().map(|start| session_of(&execd.result_of(start)));
     let sessions: Vec<u64> = sessions.collect();
+    // What is told by what comes: a wait for it looks at nothing while nothing comes.
+    let conditions = [
+        json!({}),
+        json!({"until": {"text": "never"}, "stream": true}),
+        json!({"until": {"regex": "nev(er)?$"}, "stop": {"regex": "(?i)error"}}),
+        json!({"until": {"text": ["never", "no"], "count": 3}}),
+        json!({"until": {"tree_exit": true}}),
+    ];
     // Waits of different lengths, all longer than the test: relative ones and absolute ones.
     let mut waits = Vec::new();
-    for (place, session) in (0..5).cycle().zip(sessions) {
+    for (condition, session) in conditions.iter().cycle().zip(sessions) {
         let params = if session % 8 == 0 {
             json!({"session_id": session, "yield_until": "2099-01-01T00:00:00Z"})
         } else {
             let params = json!({"session_id": session, "yield_time_ms": 600_000 + session * 10});
-            merged(params, conditions()[place].clone())
+            merged(params, condition.clone())
         };
         waits.push(execd.start_request("write_stdin", params));
     }

@@ -56,8 +56,8 @@ fn offsets_count_from_the_front_or_from_the_end() {
     let result = execd.run("printf 0123456789; exit 3");
     let id = id_of_log(&result);
     let page = read(&mut execd, id, json!({}));
-    let fields = "session_id family from to next_offset eof log_from total_bytes text started_at_ms \
-                  elapsed_ms exit_code log_path";
+    let fields = "session_id family from to next_offset eof log_from total_bytes text \
+                  started_at_ms elapsed_ms exit_code log_path";
     assert_fields(&page, &fields.split(' ').collect::<Vec<_>>());
     assert_eq!((&page["session_id"], &page["family"]), (&json!(1), &json!("unified")));
     assert_eq!((&page["exit_code"], &page["log_from"]), (&json!(3), &json!(0)));

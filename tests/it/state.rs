@@ -374,11 +374,6 @@ fn a_stop_that_can_not_come_true_ends_no_wait() {
     assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
 }
 
-/// Polls a session for the least time, or until nothing but input can move it on.
-fn looked_at(execd: &mut Execd, session: u64) -> Value {
-    execd.write(json!({"session_id": session, "yield_time_ms": 5_000}))
-}
-
 /// rule: waits.md, Impossible: nobody is attached to the session
 /// rule: waits.md, State: its processes are stopped (Ctrl-Z)
 #[test]
@@ -444,7 +439,7 @@ one.poll(); one.poll()'";
     let params = json!({"session_id": session, "chars": "x\n", "yield_time_ms": 50_000,
                         "until": {"text": "told"}});
     assert_eq!(execd.write(params)["wait"]["outcome"], "matched");
-    let reply = looked_at(&mut execd, session);
+    let reply = execd.write(json!({"session_id": session, "yield_time_ms": 5_000}));
     assert_absent(&reply, &["wait"]);
     assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
 }

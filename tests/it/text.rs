@@ -19,27 +19,6 @@ fn printed(execd: &mut Execd, bytes: &[u8], more: Value) -> Value {
     result
 }
 
-/// What each call returns of a child that prints one of these parts before each call.
-fn in_calls(parts: &[&[u8]]) -> Vec<String> {
-    let mut execd = Execd::start();
-    let mut cmd = String::new();
-    for (at, part) in parts.iter().enumerate() {
-        std::fs::write(execd.file(&format!("part{at}")), part).expect("a file");
-        let _ = write!(cmd, "{}; cat part{at}; ", until_file(&format!("go{at}")));
-    }
-    let opened = execd.open(&format!("{cmd} read x"));
-    let session = session_of(&opened);
-    let mut printed = 0;
-    let mut outputs = Vec::new();
-    for (at, part) in parts.iter().enumerate() {
-        go(&execd, &format!("go{at}"));
-        printed += part.len();
-        eventually("the part is logged", || log_of(&opened).len() == printed);
-        outputs.push(output(&execd.poll_now(session)).to_owned());
-    }
-    outputs
-}
-
 /// rule: unified-exec.md, Truncation, retention, text: A progress bar that rewrote its line 1,000
 ///   times is one line
 /// rule: unified-exec.md, Truncation, retention, text: `raw_output: true` gives the text
@@ -76,8 +55,26 @@ fn text_is_clean_and_cut_after_it_was_cleaned_and_the_log_and_raw_output_are_raw
 ///   column 0
 #[test]
 fn what_is_split_over_calls_is_whole_and_each_begins_with_an_empty_line() {
-    let parts: [&[u8]; 4] = [b"a\xc3", b"\xa9b\x1b[3", b"1mLoading 1", b"\rLoading 2\n"];
-    assert_eq!(in_calls(&parts), ["a", "éb", "Loading 1", "Loading 2\n"]);
+    let mut execd = Execd::start();
+    let parts: [(&[u8], &str); 4] = [
+        (b"a\xc3", "a"),
+        (b"\xa9b\x1b[3", "éb"),
+        (b"1mLoading 1", "Loading 1"),
+        (b"\rLoading 2\n", "Loading 2\n"),
+    ];
+    let mut cmd = String::new();
+    for (at, (part, _)) in parts.iter().enumerate() {
+        std::fs::write(execd.file(&format!("part{at}")), part).expect("a file");
+        let _ = write!(cmd, "{}; cat part{at}; ", until_file(&format!("go{at}")));
+    }
+    let opened = execd.open(&format!("{cmd} read x"));
+    let mut printed = 0;
+    for (at, (part, shown)) in parts.iter().enumerate() {
+        go(&execd, &format!("go{at}"));
+        printed += part.len();
+        eventually("the part is logged", || log_of(&opened).len() == printed);
+        assert_eq!(output(&execd.poll_now(1)), *shown);
+    }
 }
 
 /// `rows` lines of 80 columns as a terminal writes them.

@@ -34,8 +34,8 @@ fn a_wait_that_has_to_look_makes_a_counted_number_of_calls() {
     if !can_trace() {
         return;
     }
-    // How many calls all looks in the time may take. A program that neither waits for input nor uses
-    // a processor is looked at.
+    // How many calls all looks in the time may take, at a program that neither waits for input nor
+    // uses a processor.
     let counted = [
         // A look behind each twentieth of the wait, of some 25 calls.
         ("port", json!({"until": {"port": 1}}), 1_400),
