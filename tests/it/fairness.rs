@@ -9,7 +9,7 @@ use crate::common::data::*;
 use crate::common::wire::Wire;
 use crate::common::*;
 use base64::Engine;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Logs that end early: floods would fill the disk otherwise.
 const SMALL_LOGS: [&str; 2] = ["--log-max-bytes", "1000000"];

@@ -219,26 +219,3 @@ fn an_early_exit_is_not_announced() {
     execd.run_with("true", json!({"on_exit": "wake"}));
     assert!(execd.notified("session_exited").iter().all(|exit| exit.get("wake").is_none()));
 }
-
-/// rule: protocol.md, Notifications: `session_exited` once per session that started that way
-#[test]
-fn every_announced_session_is_announced_as_exited() {
-    let mut execd = Execd::start();
-    let requests: Vec<u64> = (0..20)
-        .map(|i| {
-            let cmd = format!("sleep 0.{i:02}; exit {i}");
-            execd.start_request("exec_command", json!({"cmd": cmd, "yield_time_ms": 30_000}))
-        })
-        .collect();
-    for request in requests {
-        execd.result_of(request);
-    }
-    let ids = |notes: Vec<Value>| {
-        let mut ids: Vec<u64> =
-            notes.iter().map(|note| note["session_id"].as_u64().expect("a number")).collect();
-        ids.sort_unstable();
-        ids
-    };
-    let started = ids(execd.notified("session_started"));
-    assert_eq!(ids(execd.notified("session_exited")), started);
-}
