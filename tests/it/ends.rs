@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::common::outside::{self, OWN_PIDS, Trace, may_choose_pids};
 use crate::common::*;
 use crate::stream_help::{begin, next_chunk};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// As the first process of a pid namespace: whoever writes a number into `wanted` gets a stranger
 /// with that pid, which is also its session's id. Says at last whether the stranger lives. The pipe

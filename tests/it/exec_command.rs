@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::common::data::assert_prints;
 use crate::common::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const KIB: usize = 1024;
 
