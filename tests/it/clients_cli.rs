@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use crate::common::outside::{self, go_on, stop};
 use crate::common::{
@@ -303,16 +303,18 @@ fn tail_prints_the_last_lines_however_long_ago_they_came() {
     assert!(execd.listed(ended).is_some(), "its exit is still to be told");
 }
 
+/// `execd tail -f` of session 1.
+fn follow(execd: &Execd, words: &[&str]) -> Child {
+    let mut tail = command(&execd.runtime_dir(), &[&["tail", "-f", "@1"], words].concat());
+    tail.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
+}
+
 #[test]
 fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
     let mut execd = Execd::start();
     let opened = execd.open("seq 30000; while read -r line; do echo \"got $line\"; done; exit 6");
     until_logged(&opened, "\n30000\n");
-    let mut tail = command(&execd.runtime_dir(), &["tail", "-f", "-n", "2", "@1"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it runs");
+    let mut tail = follow(&execd, &["-n", "2"]);
     let mut lines = BufReader::new(tail.stdout.take().expect("stdout")).lines();
     let mut line = || lines.next().expect("a line").expect("UTF-8");
     assert_eq!((line(), line()), ("29999".to_owned(), "30000".to_owned()));
@@ -331,19 +333,12 @@ fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
 fn tail_f_ends_with_its_reader_and_with_execd() {
     let mut execd = Execd::start();
     execd.open("while :; do echo y; sleep 0.01; done");
-    let follow = || {
-        command(&execd.runtime_dir(), &["tail", "-f", "@1"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs")
-    };
-    let mut tail = follow();
+    let mut tail = follow(&execd, &[]);
     let mut first = [0; 1];
     tail.stdout.take().expect("stdout").read_exact(&mut first).expect("output");
     // Its stdout is closed now: like tail(1), it ends.
     tail.wait().expect("it ends");
-    let mut tail = follow();
+    let mut tail = follow(&execd, &[]);
     let mut stdout = tail.stdout.take().expect("stdout");
     stdout.read_exact(&mut first).expect("output");
     send_signal(execd.pid(), libc::SIGKILL);

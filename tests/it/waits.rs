@@ -11,6 +11,31 @@ fn poll(execd: &mut Execd, session: u64) -> u64 {
     execd.start_request("write_stdin", json!({"session_id": session, "yield_time_ms": 50_000}))
 }
 
+/// rule: protocol.md, Notifications: `progress` is sent only for a request with `stream: true`
+/// rule: protocol.md, Notifications: `progress` comes only when output came
+/// rule: protocol.md, Notifications: A log that has its file later than session_started came is
+///   named by a `progress`, also without output
+#[test]
+fn progress_comes_only_when_asked_for_and_names_a_log_that_is_late() {
+    let mut execd = Execd::start();
+    let session = execd.open_until_with("echo hi; sleep 60", "hi", json!({"stream": false}));
+    execd.input(session, "a");
+    execd.open_with("sleep 60", json!({"stream": true}));
+    let keeper = data::Stopped::new(execd.keeper());
+    let params = json!({"cmd": "exec sleep 60", "yield_time_ms": 30_000, "stream": true});
+    let request = execd.start_request("exec_command", params);
+    let started = execd.notification("session_started", |note| note["session_id"] == 3);
+    assert_absent(&started, &["log_path"]);
+    assert_eq!(execd.notified("progress"), Vec::<Value>::new());
+    drop(keeper);
+    let progress = execd.notification("progress", |_| true);
+    assert_eq!((&progress["request_id"], &progress["total_bytes"]), (&json!(request), &json!(0)));
+    let log = log_path(&progress);
+    assert!(execd.cancel(request));
+    assert_eq!(log_path(&execd.result_of(request)), log);
+    assert_eq!(execd.notified("progress").len(), 1, "it is named once");
+}
+
 /// rule: protocol.md, Notifications: The first `progress` comes at once
 /// rule: protocol.md, Notifications: `progress` names the leader's pid and the log; no log is named
 ///   with `--no-log`
@@ -127,38 +152,6 @@ fn the_wait_that_ends_first_takes_the_output_and_an_exit_answers_all() {
         );
     }
     execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
-}
-
-/// rule: protocol.md, Notifications: A log that has its file later than session_started came is
-///   named by a `progress`, also without output
-#[test]
-fn a_log_that_is_late_is_named_while_a_silent_command_runs() {
-    let mut execd = Execd::start();
-    let keeper = data::Stopped::new(execd.keeper());
-    let params = json!({"cmd": "exec sleep 60", "yield_time_ms": 30_000, "stream": true});
-    let request = execd.start_request("exec_command", params);
-    let started = execd.notification("session_started", |_| true);
-    assert_absent(&started, &["log_path"]);
-    assert_eq!(execd.notified("progress"), Vec::<Value>::new());
-    drop(keeper);
-    let progress = execd.notification("progress", |_| true);
-    assert_eq!((&progress["request_id"], &progress["total_bytes"]), (&json!(request), &json!(0)));
-    let log = log_path(&progress);
-    assert!(execd.cancel(request));
-    assert_eq!(log_path(&execd.result_of(request)), log);
-    assert_eq!(execd.notified("progress").len(), 1, "it is named once");
-}
-
-/// rule: protocol.md, Notifications: `progress` is sent only for a request with `stream: true`
-/// rule: protocol.md, Notifications: `progress` comes only when output came
-#[test]
-fn progress_comes_only_when_asked_for() {
-    let mut execd = Execd::start();
-    execd.open("echo hi; sleep 60");
-    let session = execd.open_until_with("echo hi; sleep 60", "hi", json!({"stream": false}));
-    execd.input(session, "a");
-    execd.open_with("sleep 60", json!({"stream": true}));
-    assert_eq!(execd.notified("progress"), Vec::<Value>::new());
 }
 
 /// rule: unified-exec.md, Early exit, shell gone, LRU: The wait during which the shell ended
