@@ -305,7 +305,7 @@ fn tail_prints_the_last_lines_however_long_ago_they_came() {
 
 /// `execd tail -f` of session 1.
 fn follow(execd: &Execd, words: &[&str]) -> Child {
-    let mut tail = command(&execd.runtime_dir(), &[&["tail", "-f", "@1"], words].concat());
+    let mut tail = command(&execd.runtime_dir(), &[&["tail", "-f", "@1"][..], words].concat());
     tail.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
 }
 
