@@ -14,12 +14,12 @@ fn list(execd: &mut Execd) -> Value {
     execd.result("list_sessions", json!({}))
 }
 
-/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8, max −
-///   1) most recently used
 /// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes a session with a
 ///   pending request
 /// rule: unified-exec.md, Early exit, shell gone, LRU: If nobody can be evicted the table runs over
 ///   its cap and evicts as soon as somebody can be
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Eviction never takes one of the min(8, max −
+///   1) most recently used
 #[test]
 fn use_protects_a_session_and_one_with_a_pending_request_is_never_evicted() {
     let mut execd = Execd::with(&["--max-sessions", "4"], &[]);
