@@ -59,8 +59,8 @@ fn requests_are_answered_while_twenty_sessions_flood_and_none_starves() {
             requests.into_iter().map(|id| session_of(&execd.result_of(id))).collect();
         let quiet = execd.open_until("echo ready; exec cat", "ready\n");
         let mut before = printed(&mut execd, &sessions);
-        for round in 0..4 {
-            (0..50).for_each(|_| execd.ping());
+        for round in 0..2 {
+            (0..100).for_each(|_| execd.ping());
             assert_eq!(output(&execd.run(&format!("echo {round}"))), format!("{round}\n"));
             execd.input_until(quiet, &format!("line {round}\\n"), &format!("line {round}\n"));
             before = until_all_advanced(&mut execd, &sessions, &before);
