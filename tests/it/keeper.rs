@@ -445,9 +445,8 @@ fn only_old_logs_of_ours_are_deleted_at_the_start() {
     // Each execd starts without the stamp and is left to look once: the writer of one that has
     // ended may look after its end, and would take the place of the next one.
     let started = |args: &[&str]| {
-        match std::fs::remove_file(logs.join(".execd-cleaned")) {
-            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
-            Ok(()) => {}
+        if let Err(error) = std::fs::remove_file(logs.join(".execd-cleaned")) {
+            assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
         }
         let all: Vec<&str> = ["--log-dir", at].iter().chain(args).copied().collect();
         let mut execd = Execd::with(&all, &[]);
