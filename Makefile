@@ -150,7 +150,8 @@ test-large: build $(NPM_DONE)
 		--cargo-profile large --run-ignored only -E 'test(/^log_ranges::/)'
 	cargo nextest run --locked --run-ignored only -E 'not test(/^log_ranges::/)'
 	EXECD_STATE_RUNS=50 cargo nextest run --locked the_state_of_programs
-	cd pi-extension && EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" AGENT_MANY_ROUNDS=3 npm run test:many
+	cd pi-extension && export EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" && \
+		npm run test:pi-old && AGENT_MANY_ROUNDS=3 npm run test:many
 
 # The rules of the specification and the tests of each, from the lines `rule:` above the tests.
 spec:

@@ -6,11 +6,11 @@ use std::io::Read as _;
 
 use serde_json::{Value, json};
 
-use super::connection::{Connection, Outcome};
 use super::flags::CallOptions;
-use super::fresh::{Fresh, ONE_SESSION};
 use super::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 use super::survey::{Place, sockets};
+use crate::client::connection::{Connection, Outcome};
+use crate::client::fresh::{Fresh, ONE_SESSION};
 use crate::limits::{MAX_CONFIGURABLE_POLL_MS, MAX_MAX_LINE_BYTES};
 use crate::sys::stdio;
 

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::connection::message_of;
 use super::say::{EXIT_FAILED, complain, say};
 use super::survey::{Execd, Found, NAMED_CHARS, Place, Which, find, shortened};
+use crate::client::connection::message_of;
 
 /// The session that is meant, where no execd that has not answered could have another one of that
 /// number or name: what is ended stays ended.

@@ -4,11 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::connection::{Connection, message_of};
 use super::log_whose::{Meant, of_number, writer_of};
 use super::logs::{facts_of, open_dir};
 use super::say::complain;
 use super::survey::{Execd, NAMED_CHARS, Place, shortened, survey};
+use crate::client::connection::{Connection, message_of};
 use crate::keeper::range::{self, Wanted};
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_WAIT_MS, LOG_RANGE_MAX_BYTES, NS_PER_MS};
 use crate::sys::clock;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::connection::message_of;
 use super::logs::{facts_of, open_dir};
 use super::ls::{age, state};
 use super::say::complain;
 use super::survey::{Execd, NAMED_CHARS, Place, shortened, survey};
+use crate::client::connection::message_of;
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_WAIT_MS};
 use crate::pure::process::marks::INSTANCE_VARIABLE;
 use crate::sys::log_files::{LogDir, short_name};

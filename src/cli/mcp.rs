@@ -1,11 +1,10 @@
-//! `execd mcp`: an execd that speaks the Model Context Protocol on stdin and stdout (docs/mcp.md).
+//! `execd mcp`: the Model Context Protocol on stdin and stdout (docs/mcp.md).
 
 use super::flags::McpOptions;
 use super::say::complain;
-use super::serve;
-use crate::config::Config;
-use crate::front::mcp::{Mcp, Settings};
+use crate::config::{Config, OnEof};
 use crate::limits::{MCP_STREAM_CHARS, MCP_TEXT_BYTES};
+use crate::mcp::{Mcp, Program, Settings, Start};
 use crate::sys::stdio;
 
 /// Lines of it. OpenCode keeps the first 2,000 of a result.
@@ -20,19 +19,20 @@ pub fn shorten_texts(config: &mut Config) {
 
 /// Serves the protocol until stdin ends; gives the exit status, or why execd could not start.
 pub fn main(options: McpOptions) -> Result<i32, String> {
-    let McpOptions { sets, structured, max_wait_s, mut config } = options;
-    // A mistake of a model is told to the model, and is no failure of the server.
-    config.lenient = true;
-    // A host sees one result, however many sessions it is about.
-    config.shared_text_bytes = config.text.max_bytes;
-    let settings = Settings::new(&sets, structured, max_wait_s, &config);
-    let mut engine = serve::start(config, false)?;
-    engine.speak(Box::new(Mcp::new(settings)));
+    let McpOptions { sets, structured, max_wait_s, config, flags } = options;
+    let mcp = Mcp::new(Settings::new(&sets, structured, max_wait_s, &config));
+    let start = Start {
+        flags,
+        max_line_bytes: config.max_line_bytes,
+        lease_ms: config.lease_ms,
+        waits_at_end: config.on_eof == OnEof::Wait,
+    };
+    let program = Program::start(mcp, start)?;
     if stdio::is_terminal(0) {
         complain(
             "execd mcp is started by an agent: claude mcp add execd -- execd mcp (execd help mcp has \
              others). Ctrl-D ends it.",
         );
     }
-    Ok(engine.run())
+    Ok(program.serve())
 }

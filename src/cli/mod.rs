@@ -9,11 +9,9 @@
 //! | `settings` | the flags that set an execd up |
 //! | `help` | what commands and flags do, and man pages |
 //! | `say` | what is printed |
-//! | `serve`, `mcp`, `run` | with the loop in this process |
-//! | `fresh` | an execd that is started for one command |
-//! | `agent`, `call` | with such an execd |
+//! | `serve`, `run` | with the loop in this process |
+//! | `agent`, `call`, `mcp` | with an execd that is started for it |
 //! | `agent_dir` | what a run of pi needs on a disk |
-//! | `connection` | the way to an execd |
 //! | `survey` | the execds that run |
 //! | `ls`, `tail`, `kill`, `attach` | with those |
 //! | `log`, `logs` | the output of a session, and which logs there are |
@@ -26,9 +24,7 @@ mod arguments;
 mod attach;
 mod call;
 mod completions;
-mod connection;
 mod flags;
-mod fresh;
 mod help;
 mod kill;
 mod log;
@@ -49,6 +45,7 @@ mod tail;
 
 use std::ffi::{OsStr, OsString};
 
+use crate::client::fresh;
 use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, max_empty_poll_ms};
 use crate::families::agent::agent_dir::START_FLAG;
 use crate::sys::agent_dirs::SWEEP_FLAG;
@@ -70,15 +67,17 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
         Some((first, _)) if first == OsStr::new(SWEEP_FLAG) => return agent_dir::sweep(),
         _ => {}
     }
-    let one_session = arguments.first().is_some_and(|first| first == fresh::ONE_SESSION);
-    if one_session {
+    let is_first = |flag: &str| arguments.first().is_some_and(|first| first == flag);
+    let (one_session, for_host) = (is_first(fresh::ONE_SESSION), is_first(fresh::FOR_HOST));
+    let is_started = one_session || for_host;
+    if is_started {
         host::be_called(c"execd");
         arguments.remove(0);
     }
     host::give_memory_back();
     let mut config = Config::default();
     let name = table::first(&arguments);
-    if name == "mcp" {
+    if name == "mcp" || for_host {
         mcp::shorten_texts(&mut config);
     }
     let variable = |name: &str| host::variable(name).map(|value| value.to_string_lossy().into());
@@ -90,12 +89,17 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     }
     config.logs.by_path = one_session;
     // Whoever has started such an execd reads its answers.
-    config.lenient = one_session;
-    let of_variables = settings::from_variables(&mut config, one_session, host::variable);
+    config.lenient = is_started;
+    let of_variables = settings::from_variables(&mut config, is_started, host::variable);
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
     let before_words = arguments.iter().take_while(|word| *word != "--");
     let json = name == "run" && before_words.into_iter().any(|word| word == "--json");
     let command = match flags::parse(arguments, config) {
+        Ok(Command::Serve(mut config)) if for_host => {
+            // A host sees one result, however many sessions it is about.
+            config.shared_text_bytes = config.text.max_bytes;
+            Command::Serve(config)
+        }
         Ok(command) => command,
         Err(reason) => {
             let behind = if name.is_empty() { "" } else { " " };

@@ -14,9 +14,9 @@ use crate::limits::{
     MAX_SESSIONS_LIMIT, MIN_EMPTY_YIELD_TIME_MS, MIN_LOG_BOUND_BYTES, MIN_MAX_LINE_BYTES,
 };
 
-/// Settings that an execd does not take from variables that was started for one session: whoever
-/// has started it speaks to it in another way.
-const NOT_OF_ONE_SESSION: [&str; 5] =
+/// Settings that an execd does not take from variables that one of our programs has started: they
+/// are about that program's own lines.
+const NOT_OF_STARTED: [&str; 5] =
     ["on-eof", "lease", "exit-after-silence", "max-line-bytes", "jobs"];
 
 /// Reads a flag of the settings into `config`; gives the flag's value, where the flag has one, as
@@ -56,10 +56,10 @@ fn all() -> impl Iterator<Item = &'static Flag> {
 /// the variable.
 pub fn from_variables(
     config: &mut Config,
-    one_session: bool,
+    is_started: bool,
     value: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(), Reason> {
-    for row in all().filter(|row| !one_session || !NOT_OF_ONE_SESSION.contains(&row.name)) {
+    for row in all().filter(|row| !is_started || !NOT_OF_STARTED.contains(&row.name)) {
         let name = row.variable();
         let Some(value) = value(&name).filter(|value| !value.is_empty()) else { continue };
         if row.takes != Takes::Nothing {
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn each_setting_is_taken_from_its_variable() {
-        let taken = |name: &str, value: &str, one_session: bool| {
+        let taken = |name: &str, value: &str, is_started: bool| {
             let mut config = Config::default();
             let given = |asked: &str| (asked == name).then(|| value.into());
-            from_variables(&mut config, one_session, given).map(|()| config)
+            from_variables(&mut config, is_started, given).map(|()| config)
         };
         let plain = format!("{:?}", Config::default());
         for row in all() {

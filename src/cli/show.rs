@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::connection::{Connection, Message, message_of};
 use super::say::{EXIT_FAILED, EXIT_SIGNAL, complain};
+use crate::client::connection::{Connection, Message, message_of};
 use crate::limits::{JIGGLE_MS, NS_PER_MS};
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::process::signal_names::parse_signal;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::connection::{Connection, message_of};
 use super::say::complain;
+use crate::client::connection::{Connection, message_of};
 use crate::limits::{CLIENT_WAIT_MS, NS_PER_MS};
 use crate::pure::text::visible::one_line;
 use crate::sys::{clock, host, proc, socket};

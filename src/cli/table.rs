@@ -29,7 +29,7 @@ const OF_A_SESSION: &str =
     "the session's own when it has ended, 0 where it goes on, 1 failure, 125 bad flags.";
 
 /// The sets of tools.
-const TOOLS: &[&str] = crate::front::mcp::SETS;
+const TOOLS: &[&str] = crate::mcp::SETS;
 /// The shells that completions are made for.
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
 /// The signals that completions offer.

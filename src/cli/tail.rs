@@ -5,10 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use memchr::memrchr_iter;
 use serde_json::json;
 
-use super::connection::Connection;
 use super::say::say_bytes;
 use super::show::show;
 use super::survey::{Found, Place, Which, find};
+use crate::client::connection::Connection;
 use crate::limits::{CLIENT_WAIT_MS, LOG_PAGE_MAX_BYTES, LOG_PAGE_WAIT_MS};
 use crate::pure::terminal::modes::TermModes;
 use crate::pure::terminal::queries::QueryFilter;

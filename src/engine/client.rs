@@ -1,7 +1,6 @@
 //! One connection: its requests in, its replies and notifications out, within bounds
 //! (protocol.md, A slow reader).
 
-mod spoken;
 mod taken;
 
 use std::collections::BTreeMap;
@@ -13,7 +12,6 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use serde::Serialize;
 
-use super::codec::Codec;
 use crate::limits::{
     MAX_PENDING_REQUESTS, OUTBOX_HIGH_BYTES, OUTBOX_LOW_BYTES, OUTBOX_STOP_BYTES,
     REPLY_WRITE_TURN_BYTES, REQUEST_READ_TURN_BYTES, SOCKET_READ_TURN_BYTES,
@@ -101,12 +99,6 @@ pub struct Client {
     pub faults: u64,
     /// The number of the first of these lines, and the message.
     pub first_fault: Option<(u64, Box<str>)>,
-    /// What it speaks, where that is not execd's own protocol.
-    pub codec: Option<Box<dyn Codec>>,
-    /// The end of its input is the end of what it waits for, too.
-    pub leaves_at_end: bool,
-    /// It has left so: nothing more is said to it.
-    pub left: bool,
 }
 
 impl Client {
@@ -146,9 +138,6 @@ impl Client {
             held: false,
             faults: 0,
             first_fault: None,
-            codec: None,
-            leaves_at_end: false,
-            left: false,
         }
     }
 
@@ -292,12 +281,8 @@ impl Client {
     pub fn reply_json(&mut self, id: &RequestId, json: &[u8], overtakes: bool) {
         let before = self.outbox.len();
         self.active = true;
-        match &mut self.codec {
-            _ if self.left => {}
-            Some(codec) => codec.reply(id, json, self.outbox.buffer()),
-            None => wire::push_result_json(self.outbox.buffer(), id, json),
-        }
-        if overtakes && self.codec.is_none() {
+        wire::push_result_json(self.outbox.buffer(), id, json);
+        if overtakes {
             self.outbox.overtake(self.outbox.len() - before);
         } else {
             self.outbox.hold();
@@ -308,19 +293,15 @@ impl Client {
     /// Queues a reply.
     pub fn reply(&mut self, id: &RequestId, result: &impl Serialize) {
         self.active = true;
-        let before = self.outbox.buffer().len();
         wire::push_result(self.outbox.buffer(), id, result);
-        self.replied(id, before);
+        self.outbox.hold();
+        self.note_level();
     }
 
     /// Queues an error reply.
     pub fn refuse(&mut self, id: &RequestId, error: &RpcError) {
         self.active = true;
-        match &mut self.codec {
-            _ if self.left => {}
-            Some(codec) => codec.refuse(id, error, self.outbox.buffer()),
-            None => wire::push_error(self.outbox.buffer(), id, error),
-        }
+        wire::push_error(self.outbox.buffer(), id, error);
         self.outbox.hold();
         self.note_level();
     }
@@ -344,11 +325,9 @@ impl Client {
     }
 
     /// Whether no further line of it is taken up until a request of it has been answered, or has
-    /// had its turn. Requests of the socket beyond what may wait are refused instead, and a codec
-    /// refuses those of its own client.
+    /// had its turn. Requests of the socket beyond what may wait are refused instead.
     pub fn is_held(&self) -> bool {
-        let is_bounded = self.id == STDIN_CLIENT && self.codec.is_none();
-        self.held || (is_bounded && self.waiting() >= MAX_PENDING_REQUESTS)
+        self.held || (self.id == STDIN_CLIENT && self.waiting() >= MAX_PENDING_REQUESTS)
     }
 
     /// Whether a line of it can be taken up.
@@ -369,13 +348,10 @@ impl Client {
 
     /// Queues such a notification with params that are JSON text.
     pub fn notify_json(&mut self, method: &str, params: &[u8]) {
-        if self.quiet || self.reader_gone || self.left {
+        if self.quiet || self.reader_gone {
             return;
         }
-        match &mut self.codec {
-            Some(codec) => codec.notify(method, params, self.outbox.buffer()),
-            None => wire::push_notification_json(self.outbox.buffer(), method, params),
-        }
+        wire::push_notification_json(self.outbox.buffer(), method, params);
         self.outbox.hold();
         self.note_level();
     }
@@ -385,11 +361,7 @@ impl Client {
         if self.quiet || self.reader_gone {
             return;
         }
-        let before = self.outbox.buffer().len();
         wire::push_notification(self.outbox.buffer(), method, params);
-        if self.is_recoded(method, before) {
-            return;
-        }
         self.note_level();
     }
 

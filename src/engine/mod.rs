@@ -32,7 +32,6 @@
 pub mod client;
 pub mod clients;
 pub mod closing;
-pub mod codec;
 pub mod conditions;
 pub mod contract;
 pub mod helpers;
@@ -102,8 +101,6 @@ pub enum Owner {
     Front,
     /// A secret waits until its terminal does not echo.
     Secrets,
-    /// The protocol that stdin's client speaks has something to say.
-    Codec,
     /// Lists have sessions to look at.
     Lists,
 }

@@ -36,7 +36,8 @@ pub struct KeptRequests {
     starts: VecDeque<Deferred>,
     /// Bytes of their params.
     start_bytes: usize,
-    /// Clients with one more of these, and how many bytes it has: they are not read until it fits.
+    /// Clients with one more of these, and how many bytes it has, the first one first: they are not
+    /// read until it fits.
     held: VecDeque<(ClientId, usize)>,
     secrets: Vec<WaitingSecret>,
 }
@@ -175,27 +176,46 @@ impl<F: Families> Engine<F> {
     }
 
     /// Whether a client's next request has to stay in its input: it starts a command, and does not
-    /// fit into the queue. The client is not read until it does.
+    /// fit into the queue, or others wait for that before it. The client is not read until it does.
     pub(super) fn holds_start(&mut self, client: ClientId, request: &wire::Request<'_>) -> bool {
         let bytes = request.params.len();
         let starts = self.method(&request.method).is_some_and(|method| self.is_start(method));
-        if !starts || self.cx.closing.is_some() || self.kept.has_room_for(bytes) {
+        if !starts || self.cx.closing.is_some() {
             return false;
+        }
+        let held = &self.kept.held;
+        let place = held.iter().position(|(one, _)| *one == client);
+        // One that does not read its answers is not read either, and holds up nobody else.
+        let mut earlier = held.iter().take(place.unwrap_or(held.len()));
+        let comes_later = earlier.any(|(one, _)| self.cx.clients.has_room(*one));
+        if !comes_later && self.kept.has_room_for(bytes) {
+            if let Some(place) = place {
+                self.kept.held.remove(place);
+                self.read_held();
+            }
+            return false;
+        }
+        if place.is_none() {
+            self.kept.held.push_back((client, bytes));
         }
         if let Some(client) = self.cx.clients.get_mut(client) {
             client.held = true;
         }
-        self.kept.held.push_back((client, bytes));
         true
     }
 
-    /// Reads clients again whose next request fits into the queue now, the first one first.
+    /// Reads clients again whose next request fits into the queue now, the first ones first. Each
+    /// keeps its place until its request is in the queue.
     fn read_held(&mut self) {
-        while let Some((client, bytes)) = self.kept.held.front().copied()
-            && self.kept.has_room_for(bytes)
-        {
-            self.kept.held.pop_front();
-            if let Some(client) = self.cx.clients.get_mut(client) {
+        let (mut count, mut bytes) = (self.kept.starts.len(), self.kept.start_bytes);
+        for (client, more) in &self.kept.held {
+            if count > 0 && (count >= START_QUEUE_REQUESTS || bytes + more > START_QUEUE_BYTES) {
+                break;
+            }
+            if self.cx.clients.has_room(*client) {
+                (count, bytes) = (count + 1, bytes + more);
+            }
+            if let Some(client) = self.cx.clients.get_mut(*client) {
                 client.held = false;
             }
         }
@@ -278,7 +298,11 @@ impl<F: Families> Engine<F> {
         for request in secrets.chain(starts) {
             self.refuse_kept(&request, &ended_before());
         }
-        self.read_held();
+        for (client, _) in std::mem::take(&mut self.kept.held) {
+            if let Some(client) = self.cx.clients.get_mut(client) {
+                client.held = false;
+            }
+        }
     }
 
     /// stdin has ended, and the queue waits for commands that only input could bring on: their

@@ -4,7 +4,6 @@
 use super::client::Client;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
-use super::codec::Asked;
 use super::contract::{Answer, Call, Families, Method};
 use super::{Engine, Owner, Pending};
 use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_MS, REQUESTS_PER_TURN};
@@ -144,18 +143,6 @@ impl<F: Families> Engine<F> {
     /// stay in the client's input.
     fn take_line(&mut self, client: ClientId, line: &[u8], number: u64) -> bool {
         let may_start = self.launcher.spawns_left > 0;
-        if !may_start && self.cx.clients.get(client).is_some_and(|one| one.codec.is_some()) {
-            return false;
-        }
-        let of_another = self.cx.clients.get_mut(client).and_then(|one| one.decode(line));
-        if let Some(asked) = of_another {
-            for Asked { id, method, params } in asked {
-                self.cx.counters.requests += 1;
-                let request = wire::Request { id, method: method.to_owned(), params: &params };
-                self.answer(&request, Origin::new(client, number));
-            }
-            return true;
-        }
         let request = match wire::parse(line) {
             Ok(request) => request,
             Err(refused) => {

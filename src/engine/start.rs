@@ -12,7 +12,6 @@ use mio::Interest;
 
 use super::client::Client;
 use super::clients::{Clients, STDIN_CLIENT};
-use super::codec::Codec;
 use super::contract::cx::{Cx, Queues, Reading};
 use super::contract::{Families, Methods};
 use super::helpers::Helpers;
@@ -67,14 +66,6 @@ impl<F: Families> Engine<F> {
     pub fn start(config: Config, methods: Methods<F>) -> Result<Self, StartError> {
         let client = stdio_client(config.max_line_bytes)?;
         Self::start_for(client, config, methods)
-    }
-
-    /// The client on stdin and stdout speaks this protocol from now on, and waits for nothing once
-    /// its input has ended.
-    pub fn speak(&mut self, codec: Box<dyn Codec>) {
-        let stdin = &mut self.cx.clients.stdin;
-        stdin.codec = Some(codec);
-        stdin.leaves_at_end = true;
     }
 
     /// Writes these bytes to the client on stdout before all else.

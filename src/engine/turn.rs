@@ -288,7 +288,6 @@ impl<F: Families> Engine<F> {
                 Owner::Reaping => self.reap_now(),
                 Owner::Front => self.front_is_due(),
                 Owner::Secrets => self.look_at_secrets(),
-                Owner::Codec => self.cx.clients.stdin.tick(self.cx.now_ns),
                 // Looked at in their own steps.
                 Owner::Closing | Owner::Events | Owner::Lists => {}
             }
@@ -333,9 +332,6 @@ impl<F: Families> Engine<F> {
     fn arm(&mut self) {
         if self.cx.config.lease_ms.is_some() {
             self.cx.clients.stdin.note_unread();
-        }
-        if let Some(codec) = &self.cx.clients.stdin.codec {
-            self.cx.deadlines.set(Owner::Codec, codec.due_ns());
         }
         let (clocks, now_ns) = (&mut self.clocks, self.cx.now_ns);
         let head = self.cx.deadlines.head();

@@ -5,8 +5,7 @@
 
 mod cancel;
 mod events;
-pub mod mcp;
-mod models;
+pub mod models;
 mod ping;
 mod reserve_session_ids;
 mod server_info;

@@ -8,7 +8,7 @@ use crate::families::Method;
 use crate::wire::{Kind, Param};
 
 /// The sets of tools, in the order in which they are told.
-pub(super) const SETS: &[&str] = &["unified", "more", "stream", "bash", "agent"];
+pub const SETS: &[&str] = &["unified", "more", "stream", "bash", "agent"];
 
 /// All sets with their tools, as JSON text: one tool a line. The text is written by hand, since
 /// params are to stay in their order.
@@ -24,7 +24,7 @@ pub fn describe() -> String {
 }
 
 /// The tools of a set, in the order of the table; second forms of methods come last.
-pub(super) fn tools(set: &str) -> impl Iterator<Item = (&'static Method, &'static Model)> {
+pub fn tools(set: &str) -> impl Iterator<Item = (&'static Method, &'static Model)> {
     let of = move |other| {
         super::all()
             .flat_map(|row| row.models.iter().map(move |model| (row, model)))
@@ -50,7 +50,7 @@ fn tool(row: &Method, model: &Model) -> String {
 }
 
 /// What a host may go by before it has a tool called.
-pub(super) fn annotations(model: &Model) -> Value {
+pub fn annotations(model: &Model) -> Value {
     json!({
         "readOnlyHint": model.reads_only,
         "destructiveHint": model.destroys,
@@ -75,13 +75,13 @@ fn text(plain: &str) -> String {
 }
 
 /// The params of the form that the model gets.
-pub(super) fn table_of(row: &Method, model: &Model) -> &'static [Param] {
+pub fn table_of(row: &Method, model: &Model) -> &'static [Param] {
     if model.of_other_form { row.other_params.unwrap_or_default() } else { row.params }
 }
 
 /// The schema of these params alone. Sessions are never required: the host says `all` where a model
 /// leaves them out.
-pub(super) fn input_schema(table: &[Param], params: &[(&str, &str)]) -> String {
+pub fn input_schema(table: &[Param], params: &[(&str, &str)]) -> String {
     let mut properties = Vec::new();
     let mut required = Vec::new();
     for &(name, words) in params {

@@ -203,18 +203,6 @@ pub fn push_result_json(out: &mut Vec<u8>, id: &RequestId, json: &[u8]) {
     out.extend_from_slice(b"}\n");
 }
 
-/// The result in a line that [`push_result`] has made for this id.
-pub fn result_in<'l>(line: &'l [u8], id: &RequestId) -> &'l [u8] {
-    let head = br#"{"jsonrpc":"2.0","id":,"result":"#.len() + id.as_json().len();
-    line.get(head..line.len().saturating_sub(2)).unwrap_or_default()
-}
-
-/// The params in a line that [`push_notification`] has made for this method.
-pub fn params_in<'l>(line: &'l [u8], method: &str) -> &'l [u8] {
-    let head = br#"{"jsonrpc":"2.0","method":"","params":"#.len() + method.len();
-    line.get(head..line.len().saturating_sub(2)).unwrap_or_default()
-}
-
 /// Appends an error reply line.
 pub fn push_error(out: &mut Vec<u8>, id: &RequestId, error: &RpcError) {
     push_head(out, id, "error");

@@ -10,27 +10,21 @@ use crate::common::data::Gate;
 use crate::common::outside::{Trace, can_trace};
 use crate::common::*;
 use crate::stream_help::{chunks_of, poll, run, until_printed};
-use crate::window_help::{background, bash, done, ended, listed, peek, tmux, tmux_on};
+use crate::window_help::{background, done, ended};
 use serde_json::{Value, json};
 
 /// Longer than a holder that sleeps is waited for, and much shorter than one that works.
 const LONGER_MS: u64 = 150;
-/// How long an answer waits for holders that work.
 const WAITED_FOR_AT_MOST: Duration = Duration::from_secs(2);
 /// An answer that waited for nobody, on a machine that is not too busy: tried several times.
 const SOON: Duration = Duration::from_millis(1_000);
 const TRIES: usize = 4;
 
-/// What the kill of a window says where nothing ran in it any more.
-const HAD_ENDED: &str = " @1. It had ended before.";
-
-/// Sends the command to both families; gives the requests.
 fn in_both(execd: &mut Execd, command: &str) -> [u64; 2] {
     let stream = execd.start_request("bash_stream", json!({"command": command, "stream": false}));
     [stream, crate::window_help::begin(execd, command, json!({}))]
 }
 
-/// The output of an answer of either family.
 fn output_of(result: &Value) -> &str {
     let output = result.get("stdout").or_else(|| result.get("output"));
     output.and_then(Value::as_str).unwrap_or_else(|| panic!("no output in {result}"))
@@ -290,10 +284,6 @@ fn what_comes_later_is_told_by_polls_and_pages_and_remembered() {
         let whole = page(execd, json!({}));
         assert_eq!((&whole["late"], &whole["totalBytes"]), (&json!(true), &json!(16)), "{whole}");
         assert_absent(&page(execd, json!({"limit": 6})), &["late"]);
-        let stdout = page(execd, json!({"stream": "stdout"}));
-        assert_eq!((&stdout["text"], &stdout["late"]), (&json!("early\nlater\n"), &json!(true)));
-        assert_absent(&page(execd, json!({"stream": "stdout", "limit": 6})), &["late"]);
-        assert_eq!(page(execd, json!({"stream": "stderr"}))["late"], true);
     };
     told(&mut execd);
     assert_eq!(chunks_of(&mut execd, 1_001).len(), 1, "no chunk after the reply");
@@ -319,39 +309,6 @@ fn on_a_terminal_who_ignores_hangups_goes_on_and_all_others_end_with_the_shell()
     let polled = poll(&mut execd, 1);
     assert_eq!((&polled["status"], &polled["late"]), (&json!("completed"), &json!(true)));
     assert!(output_of(&polled).ends_with("\nlater\n"), "{polled}");
-}
-
-/// rule: bash.md, bash and tmux: The shell is gone: the text names the log, and a peek tells what
-///   comes later, with `late: true`
-#[test]
-fn what_comes_later_in_a_window_is_told_by_a_peek_and_the_answer_names_the_log() {
-    let mut execd = Execd::start();
-    let (first, second) = (Gate::new(&execd, "first"), Gate::new(&execd, "second"));
-    let holder = format!("({}; echo later; {}) & echo early", first.wait(), second.wait());
-    let result = bash(&mut execd, &holder);
-    let log = result["log_path"].as_str().expect("a log").to_owned();
-    assert!(done(&result).starts_with("early\n\n\nStill running in background window @1: "));
-    assert!(done(&result).ends_with(&format!(". Later output: {log}")), "{result}");
-    let held = "[shell exited, output held]";
-    assert!(peek(&mut execd, "@1").ends_with(&format!("\nearly\n\n{held}")));
-    first.open();
-    until_logged(&result, "later\n");
-    let late = format!("[Some of it came after the command had ended. Full output: {log}]");
-    let shown = format!("\nearly\nlater\n\n{late}");
-    let looked = tmux_on(&mut execd, "peek", "@1", json!({"all": true}));
-    assert!(done(&looked).ends_with(&format!("{shown}\n{held}")), "{looked}");
-    assert_eq!(looked["windows"][0]["late"], true);
-    assert_eq!(tmux(&mut execd, "list")["windows"][0]["late"], true);
-    second.open();
-    execd.notification("session_exited", |_| true);
-    assert!(listed(&mut execd).is_empty(), "it has ended");
-    assert!(peek(&mut execd, "@1").ends_with(&shown), "and can still be looked into");
-    assert_eq!(poll(&mut execd, 1)["late"], true);
-    // Who closes the output is not gone yet, and would be killed.
-    execd.until_no_session_process();
-    let closed = tmux_on(&mut execd, "kill", "@1", json!({}));
-    let text = done(&closed);
-    assert!(text.starts_with("Closed background window: ") && text.ends_with(HAD_ENDED), "{text}");
 }
 
 /// rule: bash.md, bash and tmux: The end of a background window waits for what its children are

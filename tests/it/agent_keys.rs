@@ -24,7 +24,6 @@ enum Style {
     Slashes,
 }
 
-/// No part of the key is in it.
 fn assert_hidden(what: &str, text: &str) {
     for part in KEY.as_bytes().windows(PART_BYTES) {
         let part = std::str::from_utf8(part).expect("ASCII");
@@ -86,7 +85,6 @@ fn message(chars: usize, style: Style) -> Vec<Value> {
     lines
 }
 
-/// The tool of that message prints the key slowly.
 fn tool(chars: usize) -> Vec<Value> {
     let id = format!("call-{chars}");
     let output = format!("A={KEY};{KEY}\n");
@@ -103,7 +101,6 @@ fn tool(chars: usize) -> Vec<Value> {
     lines
 }
 
-/// Errors and fields with the key, and types that are not known.
 fn others() -> Vec<Value> {
     let failed = json!({"role": "assistant", "content": [], "usage": usage(1, 0, 0.0),
         "stopReason": "error", "errorMessage": format!("401 invalid x-api-key: {KEY}")});
@@ -138,7 +135,6 @@ fn stream(style: Style) -> String {
     text
 }
 
-/// What execd's own commands say, from a shell.
 fn said(runtime: &Path, words: &[&str]) -> String {
     let mut all = apart().iter().chain([&env!("CARGO_BIN_EXE_execd")]).chain(words);
     let mut command = Command::new(all.next().expect("a program"));

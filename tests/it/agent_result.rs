@@ -6,7 +6,6 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// What our pi waits for before it goes on.
 const UNTIL_GO: &str = "until [ -e go ]; do sleep 0.02; done";
 
 /// A pi that writes half of its answer, and the rest once the file `go` is there.
@@ -113,29 +112,6 @@ fn a_run_that_is_waited_for_is_told_to_others_too() {
     execd.no_reply_yet(second);
     std::fs::write(execd.file("go"), "").expect("a file");
     assert_eq!(execd.result_of(first), execd.result_of(second));
-}
-
-/// rule: agent.md, Runs that go on: What is no run is refused by its number
-#[test]
-fn what_is_no_run_is_refused() {
-    let mut execd = Execd::start();
-    let cat = session_of(&execd.open("exec cat"));
-    for id in [cat, 4_711] {
-        let message = execd.failed("agent_result", json!({"run_id": id}), "unknown_session");
-        let which = "neither a run that goes on nor one of the last 64 results kept";
-        assert_eq!(message, format!("unknown run_id {id}: {which}; none runs now"));
-    }
-    // A result that was told is not kept.
-    let file = stream_file(&execd, "lines", &answer("Done"));
-    let pi = fake_pi(&execd, &format!("cat {}", file.display()));
-    assert_eq!(execd.result("agent_execute", params(&pi, json!({})))["success"], true);
-    execd.failed("agent_result", json!({"run_id": cat + 2}), "unknown_session");
-    execd.refused("agent_result", json!({}), "run_id");
-    let pi = fake_pi(&execd, "sleep 1000");
-    let runs = [(); 2].map(|()| leave(&mut execd, &pi, json!({})));
-    let message = execd.failed("agent_result", json!({"run_id": cat}), "unknown_session");
-    let running = format!("; running now: {}, {}", runs[0], runs[1]);
-    assert!(message.ends_with(&running), "{message}");
 }
 
 /// A look at a run meanwhile had its result kept although agent_execute answered with it.

@@ -1,5 +1,5 @@
-//! agent_execute from its params to its result (agent.md): what pi is started with, what
-//! is told of it, and what agent_health and agent_capabilities say.
+//! agent_execute from its params to its result (agent.md): what pi is started with, and what is
+//! told of it. All of a result is in tests/fixtures/said/agent.txt.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -8,13 +8,10 @@ use crate::agent_help::*;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// Has our pi note its arguments, its stdin, its key and its directory, and answer.
+/// Has our pi note its arguments and its stdin, and answer.
 const NOTE: &str = r#"
 printf '%s\0' "$@" > argv
 readlink /proc/self/fd/0 > stdin
-printf '%s' "$ANTHROPIC_API_KEY|$OPENAI_API_KEY|$GEMINI_API_KEY|$MORE" > keys
-for last; do :; done
-case $last in @/*) cp "${last#@}" prompt; stat -Lc %a "${last#@}" > mode; echo "$last" > path;; esac
 cat answer.ndjson
 "#;
 
@@ -22,7 +19,6 @@ fn noted(execd: &Execd, name: &str) -> String {
     std::fs::read_to_string(execd.file(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs pi with these params; gives its arguments and the result.
 fn arguments(execd: &mut Execd, more: Value) -> (Vec<String>, Value) {
     stream_file(execd, "answer.ndjson", &answer("Done."));
     let result = run(execd, NOTE, more);
@@ -67,55 +63,6 @@ fn pi_is_started_as_the_invocation_says() {
     }
 }
 
-/// rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that is
-///   known, else into a file of pi's; never on a command line
-#[test]
-fn a_key_goes_into_its_providers_variable_and_on_no_command_line() {
-    let key = "k3y-of-a-test";
-    for (model, keys) in [
-        ("anthropic/x", format!("{key}|||more")),
-        ("openai/x", format!("|{key}||more")),
-        ("google/x", format!("||{key}|more")),
-        ("mistral/x", "|||more".to_owned()),
-    ] {
-        let unset = [("ANTHROPIC_API_KEY", ""), ("OPENAI_API_KEY", ""), ("GEMINI_API_KEY", "")];
-        let mut execd = Execd::with(&[], &unset);
-        let more = json!({"model": model, "api_key": key, "env": {"MORE": "more"},
-            "prompt": format!("the key is {key}")});
-        let (words, _) = arguments(&mut execd, more);
-        assert_eq!(noted(&execd, "keys"), keys, "{model}");
-        assert!(!words.contains(&key.to_owned()), "{words:?}");
-    }
-}
-
-/// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
-#[test]
-fn a_key_that_a_tool_prints_is_in_no_event_no_result_and_no_log() {
-    let mut execd = Execd::start();
-    let key = "sk-0123456789abcdef";
-    let end = [tool_start("t", "bash", json!({})), tool_end("t", "bash", &format!("A={key};"))];
-    let lines = [&answer("Done.")[..6], &end, &answer(key)[4..]].concat();
-    let file = stream_file(&execd, "lines", &lines);
-    // A byte at a time, and its beginning at the very end.
-    let script = format!(
-        "while IFS= read -rd '' -n1 c; do printf %s \"$c\"; done < {}; echo {key} >&2; \
-         printf sk-01 >&2; exit 1",
-        file.display()
-    );
-    let pi = fake_pi(&execd, &script);
-    let id = execd.start_request("agent_execute", params(&pi, json!({"api_key": key})));
-    let result = execd.result_of(id);
-    let masked = "*".repeat(key.len());
-    let events = json!(events_of(&mut execd, id)).to_string();
-    assert!(events.contains(&format!("A={masked};")), "{events}");
-    assert!(result["error"].as_str().is_some_and(|text| text.ends_with("sk-01")), "{result}");
-    let log = String::from_utf8(log_of(&result)).expect("UTF-8");
-    assert_eq!(log.matches(&masked).count(), 3, "the tool's, the text's, and stderr's");
-    for text in [events, result.to_string(), log] {
-        assert!(!text.contains(key), "{text}");
-    }
-}
-
 /// rule: agent.md, agent_execute, params: raw_log: the log has pi's stream as pi wrote it, and no
 ///   events; not with an api_key
 #[test]
@@ -147,165 +94,6 @@ fn what_is_told_at_the_end_of_the_stream_is_logged() {
     let log = String::from_utf8(log_of(&result)).expect("UTF-8");
     assert!(log.contains(r#""delta":"Half"}"#) && log.contains("oops"), "{log}");
     assert_eq!(log.matches("turn_start").count(), 2, "{log}");
-}
-
-/// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
-/// rule: agent.md, agent_event: The events and their fields, each with the request's id
-/// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none
-///   came; never twice for one id
-/// rule: agent.md, The result: Every field, in the document's order
-/// rule: agent.md, The result: executor_version: `pi --version`, once for each path
-/// rule: agent.md, Ends: A run is a session: listed, killable, logged
-#[test]
-fn an_answer_has_its_totals_and_its_events() {
-    let mut execd = Execd::start();
-    let mut lines = answer("Done.");
-    lines.splice(
-        6..6,
-        [
-            tool_start("t1", "bash", json!({"command": "ls"})),
-            tool_end("t1", "bash", "a\nb"),
-            turn_end(),
-            turn_start(),
-            assistant_start(),
-            delta("More."),
-            assistant_end("More.", &usage(200, 20, 0.5), "stop"),
-        ],
-    );
-    let file = stream_file(&execd, "s", &lines);
-    let pi = fake_pi(&execd, &format!("cat {}", file.display()));
-    let id = execd.start_request("agent_execute", params(&pi, json!({})));
-    let result = execd.result_of(id);
-    let expected = [
-        ("success", json!(true)),
-        ("output", json!("Done.\n\nMore.")),
-        ("finish_reason", json!("stop")),
-        ("num_turns", json!(2)),
-        ("tool_call_count", json!(1)),
-        ("tool_calls", json!({"bash": 1})),
-        ("input_tokens", json!(300)),
-        ("output_tokens", json!(30)),
-        ("reasoning_tokens", json!(0)),
-        ("total_tokens", json!(330)),
-        ("cost_usd", json!(0.75)),
-        ("session_id", json!("session-1")),
-        ("executor", json!("pi")),
-        ("executor_version", json!(VERSION)),
-        ("exit_code", json!(0)),
-    ];
-    for (name, value) in expected {
-        assert_eq!(result[name], value, "{name}: {result}");
-    }
-    assert_absent(&result, &["error"]);
-    let events = events_of(&mut execd, id);
-    let logged = String::from_utf8(log_of(&result)).expect("UTF-8");
-    let logged: Vec<Value> =
-        logged.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(logged, events, "the log has what was told");
-    let names: Vec<String> =
-        events.iter().map(|event| event["event"].as_str().expect("a name").to_owned()).collect();
-    let expected = "turn_start text tool_use tool_result turn_end turn_start text turn_end";
-    assert_eq!(names.join(" "), expected);
-    execd.until_no_session_process();
-    // A second run asks for no version again.
-    let spawns =
-        |execd: &mut Execd| execd.result("server_info", json!({}))["counters"]["spawns"].clone();
-    let before = spawns(&mut execd);
-    let again = execd.result("agent_execute", params(&pi, json!({"stream": false})));
-    assert_eq!(again["executor_version"], VERSION);
-    assert_eq!(spawns(&mut execd), json!(before.as_u64().expect("a number") + 1));
-    assert_eq!(execd.notified("agent_event").len(), names.len(), "stream: false");
-}
-
-/// rule: agent.md, agent_execute, params: workspace, env, pi_path (PATH, EXECD_PI), extra_args,
-///   extensions
-/// rule: agent.md, Invocation: A pi that cannot be started is a result that says what to do
-/// rule: agent.md, The result: What could not be known is absent
-#[test]
-fn what_cannot_be_started_is_a_result_that_says_what_to_do() {
-    let mut execd = Execd::with(&[], &[("EXECD_PI", "/nowhere/pi")]);
-    for more in [json!({}), json!({"pi_path": "no-such-pi"})] {
-        let all = merged(json!({"prompt": "x", "model": "a/b"}), more);
-        let result = execd.result("agent_execute", all);
-        assert_eq!(
-            (&result["success"], &result["finish_reason"]),
-            (&json!(false), &json!("error"))
-        );
-        let error = result["error"].as_str().expect("an error");
-        let install = "npm install -g @earendil-works/pi-coding-agent";
-        assert!(error.contains("not found") && error.contains(install), "{error}");
-        assert_eq!((&result["num_turns"], &result["cost_usd"]), (&json!(0), &json!(0.0)));
-        assert_absent(&result, &["exit_code", "log_path", "executor_version"]);
-    }
-    let pi = fake_pi(&execd, "");
-    let result = execd.result("agent_execute", params(&pi, json!({"workspace": "/nowhere"})));
-    let error = result["error"].as_str().expect("an error");
-    assert!(error.starts_with("workspace /nowhere: "), "{error}");
-    assert!(execd.session_processes().is_empty());
-}
-
-/// rule: agent.md, agent_execute, params: A missing model is −32602, `model is required: pi's own
-///   default is google, name one`
-/// rule: agent.md, agent_execute, params: Params of a wrong type or out of range are refused by
-///   name, and start nothing
-#[test]
-fn bad_params_name_the_field_and_start_nothing() {
-    let mut execd = Execd::start();
-    let error = execd.error("agent_execute", json!({"prompt": "x"}));
-    assert_eq!(error["code"], -32602);
-    let message = "model is required: pi's own default is google, name one";
-    assert_eq!(error["message"], message);
-    for (more, param) in [
-        (json!({"model": "gpt-5"}), "model"),
-        (json!({"allowed_tools": "bash"}), "allowed_tools"),
-        (json!({"thinking": "much"}), "thinking"),
-        (json!({"timeout_ms": 99}), "timeout_ms"),
-        (json!({"label": "x".repeat(1025)}), "label"),
-        (json!({"isolation": "none"}), "isolation"),
-        (json!({"strict_model": "no"}), "strict_model"),
-        (json!({"min_version": "0.70"}), "min_version"),
-        (json!({"budget": 1}), "budget"),
-    ] {
-        execd.refused("agent_execute", params("pi", more), param);
-    }
-    let info = execd.result("server_info", json!({}));
-    assert_eq!(info["counters"]["spawns"], 0, "{info}");
-}
-
-/// rule: agent.md, agent_health, agent_capabilities: agent_health runs `pi --version`: ok, version,
-///   path, or error with the install command
-/// rule: agent.md, agent_health, agent_capabilities: agent_capabilities
-#[test]
-fn health_tells_the_version_or_why_there_is_none() {
-    let mut execd = Execd::start();
-    let pi = fake_pi(&execd, "exit 0");
-    let health = execd.result("agent_health", json!({"pi_path": pi}));
-    assert_eq!(health, json!({"ok": true, "version": VERSION, "path": pi}));
-    // All of it is in tests/fixtures/said/agent.txt.
-    assert_eq!(execd.result("agent_capabilities", json!({}))["name"], "pi");
-    // A path counts from where execd is, for a run with a workspace elsewhere too.
-    let path = execd.file("own-pi");
-    std::fs::copy(&pi, &path).expect("a copy");
-    let relative = json!({"pi_path": "./own-pi"});
-    assert_eq!(execd.result("agent_health", relative)["path"], json!(path));
-    let more = json!({"workspace": execd.tmpdir()});
-    let result = execd.result("agent_execute", params("./own-pi", more));
-    assert_eq!((&result["exit_code"], &result["executor_version"]), (&json!(0), &json!(VERSION)));
-    let missing = execd.result("agent_health", json!({"pi_path": "no-such-pi"}));
-    assert_eq!((&missing["ok"], &missing["version"]), (&json!(false), &Value::Null));
-    let error = missing["error"].as_str().expect("an error");
-    assert!(error.contains("npm install -g @earendil-works/pi-coding-agent"), "{error}");
-    let broken = execd.file("broken");
-    std::fs::write(&broken, "#!/bin/sh\necho no node here >&2; exit 3\n").expect("a script");
-    std::fs::set_permissions(&broken, PermissionsExt::from_mode(0o700)).expect("its mode");
-    let health = execd.result("agent_health", json!({"pi_path": broken}));
-    let error = health["error"].as_str().expect("an error");
-    assert!(error.contains("exit code 3") && error.contains("no node here"), "{error}");
-    assert_eq!(health["ok"], false);
-    // It is a session, but in no list, and nobody is told of it.
-    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
-    assert!(execd.notified("session_started").is_empty(), "the run was too short for a word");
-    execd.until_no_session_process();
 }
 
 /// rule: agent.md, agent_health, agent_capabilities: agent_health takes 5 s at most
@@ -399,21 +187,17 @@ fn the_record_tells_what_was_run_and_what_it_was_called() {
     assert_eq!(asked, (&json!("anthropic"), &json!("x"), &json!("task é 1")));
     let events = events_of(&mut execd, id);
     assert!(!events.is_empty() && events.iter().all(|event| event["label"] == "task é 1"));
-    let started = result["started_at"].as_str().expect("a time");
-    assert!(started.len() == 24 && started.ends_with('Z'), "{started}");
+    assert_utc_stamp(&result["started_at"]);
     // The same of one that was not started.
     let result = execd.result("agent_execute", merged(params("/no/such/pi", more), json!({})));
-    assert_eq!(
-        (&result["finish_reason"], &result["policy"]["session"]),
-        (&json!("error"), &json!("abc"))
-    );
-    assert_eq!((&result["label"], &result["provider"]), (&json!("task é 1"), &json!("anthropic")));
+    assert_eq!([&result["policy"]["session"], &result["label"]], ["abc", "task é 1"], "{result}");
     let args = result["args"].as_array().expect("arguments");
     assert_eq!((&args[0], args.last()), (&json!("/no/such/pi"), Some(&json!("Say ***"))));
-    assert!(result["started_at"].is_string(), "{result}");
     assert!(!result.to_string().contains(key), "{result}");
 }
 
+/// rule: agent.md, The result: strict_model ends a run that another model answers, at the first
+///   event that shows it
 /// rule: agent.md, agent_execute, params: strict_model: another model ends the run at the first
 ///   event that shows it; false lets it go on
 #[test]
@@ -438,4 +222,37 @@ fn a_run_that_another_model_answers_is_ended_unless_any_may() {
     let result = execd.result("agent_execute", params(&pi, json!({"strict_model": false})));
     let found = (&result["success"], &result["finish_reason"], &result["model_mismatch"]);
     assert_eq!(found, (&json!(true), &json!("stop"), &json!(true)), "{result}");
+}
+
+/// rule: agent.md, The stream: No tree and no copy of what is skipped, streams of 1 GiB
+/// rule: agent.md, The stream: Peak memory at most the longest line and 1 MiB
+/// rule: agent.md, The stream: A line over 16 MiB counts as unparsed, also where it is skipped
+#[test]
+fn what_is_skipped_takes_no_memory_and_a_line_that_is_needed_is_kept_once() {
+    let mut execd = Execd::start();
+    let all = answer("Done.");
+    stream_file(&execd, "head", &all[..4]);
+    stream_file(&execd, "rest", &all[4..]);
+    run(&mut execd, "cat head rest", json!({"stream": false}));
+    let before_kib = execd.peak_rss_kib();
+    let text = r#"{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"","partial":{"content":[{"type":"text","text":""#;
+    let tool = r#"{"type":"tool_execution_update","toolCallId":"a","toolName":"bash","args":{},"partialResult":{"content":[{"type":"text","text":""#;
+    let ended = r#"{"type":"tool_execution_end","toolCallId":"a","toolName":"bash","result":""#;
+    // How a line begins and ends, its mebibytes, how often it comes, what that may take; whether it
+    // is too long.
+    for (begin, end, mib, times, most_mib, unparsed) in [
+        (text, r#""}]}},"message":{}}"#, 1, 256, 4, 0),
+        (tool, r#""}]}}"#, 1, 32, 4, 0),
+        (ended, r#""}"#, 15, 1, 20, 0),
+        (r#"{"type":"agent_start","a":""#, r#""}"#, 40, 1, 22, 1),
+    ] {
+        let line = format!("{begin}{}{end}\n", "x".repeat(mib << 20));
+        std::fs::write(execd.file("line"), line).expect("a line");
+        let script = format!("cat head; for n in $(seq {times}); do cat line; done; cat rest");
+        let result = run(&mut execd, &script, json!({"stream": false}));
+        assert_eq!(result["output"], "Done.", "{begin}: {result}");
+        assert_eq!(result["provider_data"]["unparsed_lines"], unparsed, "{begin}: {result}");
+        let more_kib = execd.peak_rss_kib() - before_kib;
+        assert!(more_kib <= most_mib << 10, "{begin}: {more_kib} KiB");
+    }
 }

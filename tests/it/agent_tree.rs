@@ -7,7 +7,6 @@ use crate::agent_help::*;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// What each of the commands has to use.
 const BURNT_MS: u64 = 400;
 
 /// A command that uses the CPU for so long, holds some memory, and notes in the file $1 what it

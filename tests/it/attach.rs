@@ -4,14 +4,11 @@
 use std::io::{BufRead, BufReader, Read};
 
 use crate::common::wire::{Wire, connect};
-use crate::common::{
-    Execd, assert_absent, contains, eventually, log_of, output, pid_of, session_of, until_logged,
-};
+use crate::common::{Execd, contains, eventually, log_of, pid_of, session_of, until_logged};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// Bytes of the replay.
 const REPLAY: usize = 64 * 1024;
 
 fn b64(bytes: &[u8]) -> String {
@@ -39,7 +36,6 @@ fn shown(notes: &[Value]) -> (u64, Vec<u8>, u64) {
     (begin, all, dropped_in_all)
 }
 
-/// Waits until a client was sent this text.
 fn until_shown(client: &mut Wire, text: &str) {
     let mut all = Vec::new();
     let mut at = 0;
@@ -58,7 +54,6 @@ fn until_shown(client: &mut Wire, text: &str) {
     }
 }
 
-/// Attaches a new client.
 fn attached(execd: &Execd, session: u64) -> (Wire, Value) {
     let mut client = Wire::connect(&execd.socket());
     let answer = client.result("attach_session", json!({"session_id": session}));
@@ -104,39 +99,10 @@ fn the_last_64_kib_come_from_a_line_start_and_then_all_that_comes() {
     assert_eq!(client.notes("attach_output").len(), rest, "nothing after its end");
 }
 
-/// rule: attach.md, attach_session, attach_input, detach_session: Attached clients are told the
-///   session's end, after its output
-#[test]
-fn the_answer_comes_before_the_output_and_the_output_before_the_end() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("echo out; sleep 0.5; echo more; kill -9 $$"));
-    let (mut client, _) = attached(&execd, session);
-    client.note("attach_ended", |note| note["signal"] == "SIGKILL");
-    let kinds: Vec<String> = client
-        .seen
-        .iter()
-        .map(|(_, line)| line.get("method").map_or("reply".into(), |m| m.to_string()))
-        .filter(|kind| kind != "\"session_exited\"")
-        .collect();
-    assert_eq!(kinds[0], "reply");
-    assert_eq!(kinds.last().map(String::as_str), Some("\"attach_ended\""));
-    assert_eq!(shown(&client.notes("attach_output")).1, b"out\nmore\n");
-    // One that has ended is shown with its end.
-    let session = session_of(&execd.open("sleep 0.4; echo late; exit 9"));
-    execd.until_listed_exited(session);
-    let (mut client, answer) = attached(&execd, session);
-    assert_eq!(answer["running"], false);
-    assert_eq!(client.note("attach_ended", |_| true)["exit_code"], 9);
-    assert_eq!(shown(&client.notes("attach_output")).1, b"late\n");
-    // Attaching takes nothing from whoever is to be told.
-    let poll = execd.poll_now(session);
-    assert_eq!((output(&poll), &poll["exit_code"]), ("late\n", &json!(9)));
-}
-
 /// rule: attach.md, attach_session, attach_input, detach_session: attach_session answers, then
 ///   sends the last 64 KiB from a line start, then what comes
 #[test]
-fn an_output_without_lines_and_both_streams_of_a_job_are_replayed_all_the_same() {
+fn an_output_without_lines_is_replayed_all_the_same() {
     let mut execd = Execd::start();
     let opened = execd.open("head -c 200000 /dev/zero | tr '\\0' x; exec sleep 1000");
     eventually("all is written", || log_of(&opened).len() == 200_000);
@@ -144,36 +110,6 @@ fn an_output_without_lines_and_both_streams_of_a_job_are_replayed_all_the_same()
     client.note("attach_output", |_| true);
     let (begin, replay, _) = shown(&client.notes("attach_output"));
     assert_eq!((begin, replay.len()), (200_000 - REPLAY as u64, REPLAY));
-    let params = json!({"command": "echo out; echo err >&2; sleep 1000", "yieldMs": 1000});
-    let job = execd.result("bash_stream", params);
-    let session = job["sessionId"].as_u64().expect("it runs");
-    let (mut client, _) = attached(&execd, session);
-    until_shown(&mut client, "out\n");
-    until_shown(&mut client, "err\n");
-}
-
-#[test]
-fn attaching_again_begins_anew_and_from_begins_where_it_is_asked_to() {
-    let mut execd = Execd::start();
-    let opened = execd.open("echo one; echo two; exec cat");
-    let session = session_of(&opened);
-    until_logged(&opened, "two\n");
-    let (mut client, _) = attached(&execd, session);
-    client.note("attach_output", |_| true);
-    client.result("attach_session", json!({"session_id": session}));
-    let notes = client.notes("attach_output");
-    assert_eq!(notes.len(), 2, "{notes:?}");
-    assert_eq!(notes[0], notes[1]);
-    let again = client.result("attach_session", json!({"session_id": session, "from": 4}));
-    assert_eq!(again["attached"], 1);
-    let notes = client.notes("attach_output");
-    assert_eq!((data_of(&notes[2]), &notes[2]["offset"]), (b"two\n".to_vec(), &json!(4)));
-    // From the end: only what comes.
-    client.result("attach_session", json!({"session_id": session, "from": 1_000_000}));
-    type_into(&mut client, session, b"three\n");
-    until_shown(&mut client, "three\n");
-    let notes = client.notes("attach_output");
-    assert_eq!((notes.len(), &notes[3]["offset"]), (4, &json!(8)));
 }
 
 /// rule: attach.md, attach_session, attach_input, detach_session: A slow attached client loses
@@ -290,26 +226,10 @@ fn input_and_its_end_go_to_the_stdin_of_a_session_on_pipes() {
 fn what_does_not_fit_is_refused_with_a_reason() {
     let mut execd = Execd::start();
     let tty = session_of(&execd.open_with("exec cat", json!({"tty": true})));
-    let silent = session_of(&execd.open_with("exec sleep 1000", json!({"stdin": "null"})));
     let deaf = session_of(&execd.open("exec sleep 1000"));
-    for method in ["attach_session", "attach_input"] {
-        let params = json!({"session_id": 99, "data_b64": ""});
-        let params = if method == "attach_input" { params } else { json!({"session_id": 99}) };
-        let message = execd.failed(method, params, "unknown_session");
-        assert_eq!(message, "unknown session_id: 99");
-    }
-    let answer = execd.result("detach_session", json!({"session_id": 99}));
-    assert_eq!(answer, json!({"session_id": 99, "detached": false}));
-    let message = execd.refused("attach_session", json!({"session_id": tty, "cols": 80}), "rows");
-    assert!(message.contains("cols without rows"), "{message}");
     let bad = json!({"session_id": tty, "data_b64": "secret!"});
     let message = execd.refused("attach_input", bad, "data_b64");
     assert!(!message.contains("secret"), "what was typed is repeated nowhere: {message}");
-    let eof = json!({"session_id": tty, "data_b64": "", "eof": true});
-    let message = execd.refused("attach_input", eof, "eof");
-    assert!(message.contains("Ctrl-D"), "{message}");
-    let params = json!({"session_id": silent, "data_b64": b64(b"x")});
-    execd.failed("attach_input", params, "stdin_closed");
     let much = b64(&[b'x'; 200_000]);
     let params = json!({"session_id": deaf, "data_b64": much});
     execd.result("attach_input", params.clone());
@@ -329,20 +249,19 @@ fn told_of_sizes(execd: &mut Execd) -> (u64, Value) {
     (session_of(&opened), opened)
 }
 
-fn size_from_outside(opened: &Value) -> (String, String) {
-    let terminal = std::fs::File::open(format!("/proc/{}/fd/0", pid_of(opened)));
+/// The size of the terminal of what a result or a row tells of, from outside.
+pub fn size_of(told: &Value) -> (u16, u16) {
+    let terminal = std::fs::File::open(format!("/proc/{}/fd/0", pid_of(told)));
     let settings = crate::common::terminal_settings(&terminal.expect("its terminal"));
     let number = |name: &str| {
         let at = settings.iter().position(|word| word == name).expect("stty tells it");
-        settings[at + 1].trim_end_matches(';').to_owned()
+        settings[at + 1].trim_end_matches(';').parse().expect("a number")
     };
     (number("columns"), number("rows"))
 }
 
 fn until_size(opened: &Value, cols: u16, rows: u16) {
-    eventually(&format!("the size is {cols}x{rows}"), || {
-        size_from_outside(opened) == (cols.to_string(), rows.to_string())
-    });
+    eventually(&format!("the size is {cols}x{rows}"), || size_of(opened) == (cols, rows));
 }
 
 /// rule: attach.md, attach_session, attach_input, detach_session: The newest attached size wins,
@@ -378,56 +297,6 @@ fn the_newest_size_wins_and_the_former_one_returns() {
     // Sizes are clamped as those of resize_session.
     one.result("attach_session", size(1, 9_999));
     until_size(&opened, 20, 300);
-}
-
-/// rule: attach.md, attach_session, attach_input, detach_session: A size jiggle has a full-screen
-///   program redraw
-#[test]
-fn a_program_draws_its_screen_anew_for_who_attaches() {
-    let mut execd = Execd::start();
-    let (session, opened) = told_of_sizes(&mut execd);
-    let mut client = Wire::connect(&execd.socket());
-    // It is told of another size and then of its own again, if the size is the same as before.
-    let params = json!({"session_id": session, "cols": 120, "rows": 30});
-    client.result("attach_session", params);
-    // A busy machine may let it look only when the size is its own again.
-    until_logged(&opened, "now 30 120");
-    until_size(&opened, 120, 30);
-    // Without a size too.
-    let before = log_of(&opened).len();
-    client.result("attach_session", json!({"session_id": session}));
-    eventually("it is told", || contains(&log_of(&opened)[before..], b"now 30 120"));
-    until_size(&opened, 120, 30);
-    // Not where nobody asks for it. What a program tells of a new size comes behind all before it.
-    client.result("resize_session", json!({"session_id": session, "cols": 78, "rows": 34}));
-    until_logged(&opened, "now 34 78");
-    let before = log_of(&opened).len();
-    let params = json!({"session_id": session, "cols": 78, "rows": 34, "redraw": false});
-    client.result("attach_session", params);
-    client.result("resize_session", json!({"session_id": session, "cols": 77, "rows": 36}));
-    eventually("it is told of this one", || contains(&log_of(&opened)[before..], b"now 36 77"));
-    assert!(!contains(&log_of(&opened)[before..], b"now 33"));
-}
-
-/// rule: attach.md, attach_session, attach_input, detach_session: detach_session ends the output;
-///   the session goes on
-#[test]
-fn who_detaches_is_sent_nothing_more_and_the_session_goes_on() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("echo up; exec cat"));
-    let (mut client, _) = attached(&execd, session);
-    until_shown(&mut client, "up");
-    client.result("detach_session", json!({"session_id": session}));
-    let echoed = execd.write(json!({"session_id": session, "chars": "x\n"}));
-    assert!(output(&echoed).ends_with("x\n"));
-    assert_eq!(client.notes("attach_output").len(), 1);
-    let again = client.result("detach_session", json!({"session_id": session}));
-    assert_eq!(again["detached"], false);
-    // stdin's client may attach too.
-    execd.result("attach_session", json!({"session_id": session}));
-    let note = execd.notification("attach_output", |_| true);
-    assert_eq!(data_of(&note), b"up\nx\n");
-    assert_absent(&note, &["dropped_bytes"]);
 }
 
 /// rule: attach.md, attach_session, attach_input, detach_session: A session that somebody is

@@ -2,8 +2,8 @@
 
 use crate::common::wire::Wire;
 use crate::common::*;
-use crate::window_help::{background, background_with, bash_with, done, peek, tmux_on};
-use serde_json::{Value, json};
+use crate::window_help::{background, background_with, done, peek, tmux_on};
+use serde_json::json;
 
 fn look(execd: &mut Execd, window: &str) -> String {
     done(&tmux_on(execd, "peek", window, json!({}))).to_owned()
@@ -50,21 +50,6 @@ fn each_look_shows_what_has_come_since_the_last_one() {
     assert!(look(&mut execd, &window).ends_with("\n(nothing new)"), "a look at all is a look");
 }
 
-/// rule: bash.md, tmux: `peek` shows what is new since this client's last look
-#[test]
-fn each_client_has_looks_of_its_own() {
-    let mut execd = Execd::start();
-    let window = background(&mut execd, "echo hi; exec sleep 300");
-    until_shown(&execd, &window, "hi");
-    assert!(look(&mut execd, &window).ends_with("\nhi"));
-    assert!(look(&mut execd, &window).ends_with("\n(nothing new)"));
-    let mut other = Wire::connect(&execd.socket());
-    let params = json!({"action": "peek", "window": window});
-    let seen = |other: &mut Wire| other.result("tmux", params.clone())["text"].clone();
-    assert!(seen(&mut other).as_str().expect("a text").ends_with("\nhi"));
-    assert!(seen(&mut other).as_str().expect("a text").ends_with("\n(nothing new)"));
-}
-
 /// rule: bash.md, tmux: at most 5 KiB of it
 #[test]
 fn a_look_has_five_kib_at_most_and_names_the_log() {
@@ -87,24 +72,4 @@ fn a_look_has_five_kib_at_most_and_names_the_log() {
         go(&execd, "go");
         until_shown(&execd, &window, "19000");
     }
-}
-
-/// rule: bash.md, tmux: `peek` shows what is new since this client's last look
-#[test]
-fn what_came_before_the_end_is_new_in_a_window_that_has_ended() {
-    let mut execd = Execd::start();
-    let command = format!("echo one; {}; echo two", until_file("go"));
-    let context = json!({"autoCloseWindowsOnCompletion": false});
-    let started: Value =
-        bash_with(&mut execd, &command, json!({"background": true, "context": context}));
-    let window = started["window"].as_str().expect("a window").to_owned();
-    until_shown(&execd, &window, "one");
-    assert!(look(&mut execd, &window).ends_with("\none"));
-    go(&execd, "go");
-    execd.notification("window_exited", |_| true);
-    until_shown(&execd, &window, "two");
-    let text = look(&mut execd, &window);
-    assert!(text.starts_with("new in window: ") && text.ends_with("\ntwo"), "{text}");
-    assert!(!text.contains("\none\n"), "{text}");
-    assert!(look(&mut execd, &window).ends_with("\n(nothing new)"));
 }

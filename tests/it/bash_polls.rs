@@ -6,7 +6,6 @@ use crate::common::*;
 use crate::window_help::*;
 use serde_json::{Value, json};
 
-/// Polls that come soon.
 fn often() -> Value {
     json!({"minimumPollIntervalSeconds": 0.1})
 }
@@ -114,38 +113,6 @@ fn people_see_that_output_which_repeats_goes_on() {
     assert!(texts.iter().filter(|text| text.contains(shown)).count() >= 4, "{texts:?}");
 }
 
-/// rule: bash.md, bash and tmux: Polls to a model at each interval, at least
-///   minimumPollIntervalSeconds
-#[test]
-fn a_poll_has_so_many_lines_as_asked_for() {
-    let mut execd = Execd::start();
-    for (params, lines, first) in [
-        (json!({}), 30, "71"),
-        (json!({"pollLines": 2}), 2, "99"),
-        (json!({"context": {"pollContextLines": 3}}), 3, "98"),
-        (json!({"pollLines": 2, "context": {"pollContextLines": 3}}), 2, "99"),
-    ] {
-        let context =
-            merged(params["context"].as_object().map_or(json!({}), |c| json!(c)), often());
-        let params = merged(params, json!({"pollInterval": 0.1, "context": context}));
-        let window = background_with(&mut execd, "seq 1 100; sleep 300", params);
-        let mut note = Value::Null;
-        eventually("all is there", || {
-            note = polled(&mut execd, &window);
-            note["tail"].as_str().is_some_and(|tail| tail.ends_with("100"))
-        });
-        let tail = note["tail"].as_str().expect("a tail");
-        assert_eq!((tail.lines().count(), tail.lines().next()), (lines, Some(first)));
-        let cut = format!("[Showing lines {first}-100 of 100. Full output: {}]", log(&note));
-        assert!(
-            crate::common::settled_text(text(&note)).ends_with(&format!("\n100\n\n{cut}")),
-            "{note}"
-        );
-        assert_eq!(note["truncation"]["outputLines"], lines);
-        done(&tmux_on(&mut execd, "kill", &window, json!({})));
-    }
-}
-
 /// rule: bash.md, bash and tmux: Polls begin with the background and end with the shell
 #[test]
 fn a_poll_begins_with_the_background_and_not_before() {
@@ -171,60 +138,9 @@ fn a_poll_begins_with_the_background_and_not_before() {
     assert_eq!(polls_of(&mut execd, "@2"), 0, "it never was in the background");
 }
 
-/// rule: bash.md, bash and tmux: poll, unpoll, list-polls
-#[test]
-fn no_interval_means_no_polls() {
-    let mut execd = Execd::start();
-    for interval in [0.0, -3.0] {
-        let params = json!({"background": true, "pollInterval": interval});
-        let result = bash_with(&mut execd, "sleep 300", params);
-        assert!(!text(&result).contains("Polling"), "{result}");
-        let poll = tmux_on(&mut execd, "poll", "@1", json!({"pollInterval": interval}));
-        let expected = "Error: pollInterval must be greater than 0 for poll action.";
-        assert_eq!(refusal(&poll), expected);
-    }
-    assert_eq!(
-        refusal(&tmux_on(&mut execd, "poll", "@1", json!({}))),
-        "Error: pollInterval must be greater than 0 for poll action."
-    );
-    assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
-}
-
-/// rule: bash.md, bash and tmux: poll, unpoll, list-polls
-#[test]
-fn poll_and_unpoll() {
-    let mut execd = Execd::start();
-    let window = background_with(&mut execd, "echo hi; sleep 300", json!({"name": "dev"}));
-    assert_eq!(done(&tmux_on(&mut execd, "unpoll", &window, json!({}))), "No poller for dev.");
-    let poll = json!({"pollInterval": 0.1, "pollLines": 5, "context": often()});
-    assert_eq!(done(&tmux_on(&mut execd, "poll", &window, poll)), "Polling dev every 0.1s.");
-    polled(&mut execd, &window);
-    assert_eq!(
-        done(&tmux(&mut execd, "list-polls")),
-        "Active polls:\n\n  dev every 0.1s (5 lines)"
-    );
-    let slower = json!({"pollInterval": 3600, "pollLines": 6});
-    assert_eq!(done(&tmux_on(&mut execd, "poll", &window, slower)), "Polling dev every 3600s.");
-    assert_eq!(
-        done(&tmux(&mut execd, "list-polls")),
-        "Active polls:\n\n  dev every 3600s (6 lines)",
-        "it takes the former one's place"
-    );
-    assert_eq!(done(&tmux_on(&mut execd, "unpoll", &window, json!({}))), "Stopped polling dev");
-    assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
-    let before = polls_of(&mut execd, &window);
-    // Another window's polls show that intervals have passed.
-    let clock = json!({"pollInterval": 0.1, "context": often()});
-    let ticking = background_with(&mut execd, "sleep 300", clock);
-    for _ in 0..4 {
-        polled(&mut execd, &ticking);
-    }
-    assert_eq!(polls_of(&mut execd, &window), before);
-}
-
 /// rule: bash.md, bash and tmux: Polls begin with the background and end with the shell
 #[test]
-fn polls_end_with_the_shell_and_with_the_window() {
+fn polls_end_with_the_shell_with_the_window_and_by_unpoll() {
     let mut execd = Execd::start();
     let poll = json!({"pollInterval": 0.1, "context": often()});
     let command = format!("{}; sleep 300 & exit 2", until_file("go"));
@@ -234,10 +150,12 @@ fn polls_end_with_the_shell_and_with_the_window() {
     assert_eq!(ended(&mut execd, &window)["exit_code"], 2);
     assert_eq!(listed(&mut execd), [window.as_str()], "somebody goes on in it");
     assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
-    let killed = background_with(&mut execd, "sleep 300", poll.clone());
-    polled(&mut execd, &killed);
-    done(&tmux_on(&mut execd, "kill", &killed, json!({})));
-    assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
+    for action in ["kill", "unpoll"] {
+        let window = background_with(&mut execd, "sleep 300", poll.clone());
+        polled(&mut execd, &window);
+        done(&tmux_on(&mut execd, action, &window, json!({})));
+        assert_eq!(done(&tmux(&mut execd, "list-polls")), "No active polls.");
+    }
     let (place, other) =
         (execd.notified("window_poll").len(), background_with(&mut execd, "sleep 300", poll));
     for _ in 0..4 {

@@ -5,7 +5,6 @@ use crate::common::*;
 use crate::window_help::*;
 use serde_json::{Value, json};
 
-/// The lines `1` to `last`, each with a newline.
 fn numbers(first: u64, last: u64) -> String {
     (first..=last).map(|i| format!("{i}\n")).collect()
 }
@@ -22,58 +21,27 @@ fn every_end_has_the_text_of_pis_bash() {
     let mut execd = Execd::start();
     let wide: String = (395..=900).map(|i| format!("{i:0100}\n")).collect();
     let kill = json!({"timeout": 2, "timeoutAction": "kill"});
+    let cut = |shown: &str, what: &str| format!("{shown}\n[Showing {what}. Full output: LOG]");
+    let thousands =
+        cut(&numbers(1001, 3000), "lines 1001-3000 of 3000") + "\n\nCommand exited with code 3";
+    let hundreds = cut(&wide, "lines 395-900 of 900 (50.0KB limit)");
+    let line = cut(&("x".repeat(51_200) + "\n"), "last 50.0KB of line 1 (line is 68.4KB)");
     // The texts are those that pi 1.5.2 wrote for these commands; LOG stands for the log's path.
-    let table: Vec<(&str, Value, &str, String)> = vec![
-        ("echo hi", json!({}), "completed", "hi\n".into()),
-        ("true", json!({}), "completed", "(no output)".into()),
-        (
-            "echo oops >&2; exit 3",
-            json!({}),
-            "failed",
-            "oops\n\n\nCommand exited with code 3".into(),
-        ),
-        (
-            "echo before; sleep 30",
-            kill,
-            "timed_out",
-            "before\n\n\nCommand timed out after 2 seconds".into(),
-        ),
-        (
-            "for i in 1 2 3; do echo line $i; sleep 0.05; done",
-            json!({}),
-            "completed",
-            "line 1\nline 2\nline 3\n".into(),
-        ),
-        ("echo out; echo err >&2; echo out", json!({}), "completed", "out\nerr\nout\n".into()),
-        ("kill -9 $$", json!({}), "failed", "(no output)\n\nCommand exited with code 137".into()),
-        ("cat; echo read nothing", json!({}), "completed", "read nothing\n".into()),
-        ("seq 1 2000", json!({}), "completed", numbers(1, 2000)),
-        (
-            "seq 1 3000; exit 3",
-            json!({}),
-            "failed",
-            format!(
-                "{}\n[Showing lines 1001-3000 of 3000. Full output: LOG]\n\nCommand exited with code 3",
-                numbers(1001, 3000)
-            ),
-        ),
-        (
-            "for i in $(seq 1 900); do printf '%0100d\\n' $i; done",
-            json!({}),
-            "completed",
-            format!("{wide}\n[Showing lines 395-900 of 900 (50.0KB limit). Full output: LOG]"),
-        ),
-        (
-            "head -c 70000 /dev/zero | tr '\\0' x",
-            json!({}),
-            "completed",
-            format!(
-                "{}\n\n[Showing last 50.0KB of line 1 (line is 68.4KB). Full output: LOG]",
-                "x".repeat(51_200)
-            ),
-        ),
-    ];
-    for (command, more, status, expected) in table {
+    for (command, status, expected) in [
+        ("echo hi", "completed", "hi\n"),
+        ("true", "completed", "(no output)"),
+        ("echo oops >&2; exit 3", "failed", "oops\n\n\nCommand exited with code 3"),
+        ("echo before; sleep 30", "timed_out", "before\n\n\nCommand timed out after 2 seconds"),
+        ("for i in 1 2; do echo $i; sleep 0.05; done", "completed", "1\n2\n"),
+        ("echo out; echo err >&2; echo out", "completed", "out\nerr\nout\n"),
+        ("kill -9 $$", "failed", "(no output)\n\nCommand exited with code 137"),
+        ("cat; echo read nothing", "completed", "read nothing\n"),
+        ("seq 1 2000", "completed", &numbers(1, 2000)),
+        ("seq 1 3000; exit 3", "failed", &thousands),
+        ("for i in $(seq 1 900); do printf '%0100d\\n' $i; done", "completed", &hundreds),
+        ("head -c 70000 /dev/zero | tr '\\0' x", "completed", &line),
+    ] {
+        let more = if status == "timed_out" { kill.clone() } else { json!({}) };
         let result = bash_with(&mut execd, command, more);
         assert_eq!(result["status"], status, "{command}");
         assert_eq!(
@@ -83,23 +51,6 @@ fn every_end_has_the_text_of_pis_bash() {
         );
         assert_eq!(result["is_error"], status != "completed", "{command}");
     }
-}
-
-/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
-///   log; counts of the whole output
-#[test]
-fn the_counts_hold_for_output_that_memory_no_longer_has() {
-    let mut execd = Execd::start();
-    let result = bash(&mut execd, "seq 1 500000");
-    let notice =
-        format!("\n\n[Showing lines 498001-500000 of 500000. Full output: {}]", log(&result));
-    assert!(text(&result).ends_with(&notice), "{}", &text(&result)[text(&result).len() - 200..]);
-    let cut = &result["truncation"];
-    assert_eq!((&cut["totalLines"], &cut["outputLines"]), (&json!(500_000), &json!(2_000)));
-    assert_eq!((&cut["totalBytes"], &cut["truncatedBy"]), (&json!(3_388_895), &json!("lines")));
-    assert_eq!(std::fs::read(log(&result)).expect("the log").len(), 3_388_895);
-    let result = bash(&mut execd, "echo first; head -c 900000 /dev/zero | tr '\\0' x; echo");
-    assert!(text(&result).contains("[Showing last 50.0KB of line 2 (line is 878.9KB)."));
 }
 
 /// rule: bash.md, bash and tmux: No ANSI garbage; the log has every byte
@@ -113,60 +64,6 @@ fn text_is_clean_and_the_log_has_every_byte() {
     assert_eq!(logged, b"\x1b[31mred\x1b[0m\r\n10%\r20%\n\xff\n");
     let result = bash(&mut execd, "printf 'x\\303'");
     assert_eq!(text(&result), "x\u{fffd}", "what stays unfinished is said");
-}
-
-/// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names the
-///   log; counts of the whole output
-#[test]
-fn without_logs_the_notice_names_none() {
-    let mut execd = Execd::with(&["--no-log"], &[]);
-    let result = bash(&mut execd, "seq 1 3000");
-    assert!(text(&result).ends_with("\n\n[Showing lines 1001-3000 of 3000]"));
-    assert_absent(&result, &["log_path"]);
-    let always = json!({"alwaysShowOutputFilePath": true});
-    assert_eq!(text(&within(&mut execd, "echo hi", always)), "hi\n");
-}
-
-#[test]
-fn trouble_with_the_log_is_told_beside_the_text() {
-    let mut execd = Execd::with(&["--log-max-bytes", "100"], &[]);
-    let result = bash(&mut execd, "seq 1 100");
-    assert_eq!((text(&result), &result["log_truncated"]), (numbers(1, 100).as_str(), &json!(true)));
-    bash(&mut execd, "echo hi");
-    std::fs::remove_dir_all(execd.log_dir()).expect("it was there");
-    // Nothing that execd may take for its directory, or make in its place.
-    std::fs::write(execd.log_dir(), "a file").expect("ours");
-    let result = bash(&mut execd, "seq 1 3000");
-    assert!(text(&result).ends_with("\n\n[Showing lines 1001-3000 of 3000]"), "{result}");
-    assert_absent(&result, &["log_path"]);
-    let failure = result["failure_message"].as_str().expect("a reason");
-    assert!(failure.contains("ENOENT"), "{failure}");
-    assert_eq!((&result["log_complete"], &result["status"]), (&json!(false), &json!("completed")));
-}
-
-// ---- What cannot start ------------------------------------------------------------------
-
-/// rule: bash.md, bash and tmux: A command that cannot start is a result that says why
-#[test]
-fn what_cannot_start_is_a_result_that_says_why() {
-    let mut execd = Execd::start();
-    let result = within(&mut execd, "echo hi", json!({"cwd": "/no/such"}));
-    assert_fields(
-        &result,
-        &["status", "name", "exit_code", "output", "wall_time_seconds", "text", "is_error"],
-    );
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(-1)));
-    let gone = "Working directory does not exist: /no/such\nCannot execute bash commands.";
-    assert_eq!(refusal(&result), gone);
-    let result = within(&mut execd, "echo hi", json!({"shellPath": "nosuchshell"}));
-    assert_eq!(refusal(&result), "spawn nosuchshell: ENOENT: No such file or directory");
-    let file = execd.file("plain");
-    std::fs::write(&file, "").expect("a file");
-    let result = within(&mut execd, "echo hi", json!({"cwd": file}));
-    assert!(refusal(&result).contains("ENOTDIR"), "{result}");
-    let long = bash(&mut execd, &format!("echo {}", "x".repeat(200_000)));
-    assert!(refusal(&long).contains("E2BIG"), "{}", &text(&long)[..100]);
-    assert!(listed(&mut execd).is_empty());
 }
 
 // ---- What a command gets ----------------------------------------------------------------
@@ -185,16 +82,11 @@ fn stdin_is_dev_null_both_streams_are_one_pipe_and_a_terminal_is_given_where_it_
     let lines: Vec<&str> = text(&result).lines().collect();
     assert!(lines[0].starts_with("/dev/pts/"), "{lines:?}");
     assert_eq!(lines[1..], ["30 120", "xterm-256color"]);
-    for (given, context, has) in [
-        (json!({}), json!({}), "no"),
-        (json!({"tty": true}), json!({"tty": false}), "yes"),
-        (json!({"tty": false}), json!({"tty": true}), "no"),
-    ] {
-        let more = merged(given, json!({"context": context}));
-        let result = bash_with(&mut execd, "test -t 0 && echo yes || echo no", more.clone());
-        assert_eq!(text(&result).trim(), has, "the call beats the context: {more}");
+    for (given, has) in [(true, "yes"), (false, "no")] {
+        let more = json!({"tty": given, "context": {"tty": !given}});
+        let result = bash_with(&mut execd, "test -t 0 && echo yes || echo no", more);
+        assert_eq!(text(&result).trim(), has, "the call beats the context");
     }
-    execd.refused("bash", json!({"command": "x", "tty": "yes"}), "tty");
 }
 
 /// rule: bash.md, bash and tmux: cwd, env (null unsets), shellPath, shellCommandPrefix
@@ -260,43 +152,11 @@ fn timeouts_are_the_contexts_and_capped() {
         let expected = format!("Command timed out after {seconds} seconds");
         assert_eq!(text(&result), expected, "{params}");
     }
-    for timeout in [json!(0), json!(-3.5)] {
-        for (context, least, most) in [
-            (json!({}), 30, 60),
-            (json!({"defaultTimeoutSeconds": 5, "maxTimeoutSeconds": 9}), 5, 9),
-        ] {
-            let params = json!({"command": "x", "timeout": timeout, "context": context});
-            let allowed = format!(
-                "Invalid timeout: must be more than 0 seconds (more than {most} counts as {most}); \
-                 without one it is {least}"
-            );
-            assert_eq!(execd.refused("bash", params, "timeout"), allowed);
-        }
-    }
-}
-
-/// rule: bash.md, bash and tmux: The shell is gone, background children hold the output: 50 ms
-///   later pi's text and who runs where
-#[test]
-fn a_shell_that_is_gone_answers_although_others_hold_its_output() {
-    let mut execd = Execd::start();
-    let result = bash(&mut execd, "sleep 300 & echo started");
-    let pid = result["still_running"][0]["pid"].as_i64().expect("a pid");
-    let held = format!("Still running in background window @1: sleep (pid {pid})");
-    let expected = format!("started\n\n\n{held}. Later output: {}", log(&result));
-    assert_eq!(done(&result), expected);
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("completed"), &json!(0)));
-    let result = bash(&mut execd, "(exec sleep 300) & exit 4");
-    let held =
-        "(no output)\n\nCommand exited with code 4\n\nStill running in background window @2: ";
-    assert!(refusal(&result).starts_with(held), "{result}");
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(4)));
-    assert_eq!(listed(&mut execd), ["@1", "@2"]);
-    for window in ["@1", "@2"] {
-        done(&tmux_on(&mut execd, "kill", window, json!({})));
-    }
-    execd.until_no_session_process();
-    assert!(listed(&mut execd).is_empty());
+    let context = json!({"defaultTimeoutSeconds": 5, "maxTimeoutSeconds": 9});
+    let params = json!({"command": "x", "timeout": -3.5, "context": context});
+    let allowed = "Invalid timeout: must be more than 0 seconds (more than 9 counts as 9); without \
+                   one it is 5";
+    assert_eq!(execd.refused("bash", params, "timeout"), allowed);
 }
 
 /// rule: bash.md, bash and tmux: The shell is gone: the window lives until its children end, and is
@@ -313,16 +173,6 @@ fn a_window_that_others_hold_lives_until_they_end_and_is_not_told_again() {
     assert!(listed(&mut execd).is_empty());
     assert!(execd.notified("window_exited").is_empty(), "its reply told the end");
     assert_eq!(std::fs::read_to_string(log(&result)).expect("the log"), "up\nlate\n");
-}
-
-/// rule: bash.md, bash and tmux: Nothing is left untracked
-#[test]
-fn what_does_not_hold_the_output_holds_up_nothing() {
-    let mut execd = Execd::start();
-    let result = bash(&mut execd, "sleep 300 >/dev/null 2>&1 & echo up");
-    assert_eq!(text(&result), "up\n");
-    let left = execd.peek()["left"].clone();
-    assert_eq!(left[0]["session_id"], 1, "it is tracked all the same: {left}");
 }
 
 // ---- Being cancelled --------------------------------------------------------------------
@@ -347,45 +197,6 @@ fn cancel_ends_the_command_and_all_that_it_started() {
         execd.until_no_session_process();
     }
     assert!(execd.notified("window_exited").is_empty());
-}
-
-/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
-#[test]
-fn a_detached_holder_does_not_keep_a_cancelled_command_waiting() {
-    let mut execd = Execd::start();
-    execd.leaves_processes_behind();
-    let file = execd.file("pid");
-    let command = "setsid bash -c 'echo $$ > pid; exec sleep 300' & sleep 300";
-    let id = begin(&mut execd, command, json!({}));
-    eventually("it is detached", || {
-        std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))
-    });
-    assert!(execd.cancel(id));
-    assert_eq!(text(&execd.result_of(id)), "Command aborted");
-    let pid = std::fs::read_to_string(&file).expect("a pid");
-    send_signal(pid.trim().parse().expect("a number"), libc::SIGKILL);
-}
-
-/// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
-#[test]
-fn the_end_of_execd_aborts_what_waits() {
-    let mut execd = Execd::start();
-    let id = begin(&mut execd, "echo up; sleep 300", json!({"stream": true}));
-    execd.notification("progress", |_| true);
-    execd.signal(libc::SIGTERM);
-    let result = execd.result_of(id);
-    assert_eq!((&result["status"], text(&result)), (&json!("aborted"), "up\n\n\nCommand aborted"));
-    assert_eq!(execd.wait_exit().code(), Some(128 + libc::SIGTERM));
-    execd.until_no_session_process();
-}
-
-#[test]
-fn the_end_of_input_lets_a_foreground_command_end() {
-    let mut execd = Execd::start();
-    let id = begin(&mut execd, "sleep 0.3; echo done", json!({}));
-    execd.close_stdin();
-    assert_eq!(text(&execd.result_of(id)), "done\n");
-    assert!(execd.wait_exit().success());
 }
 
 // ---- Progress ---------------------------------------------------------------------------
@@ -419,23 +230,6 @@ fn progress_has_the_text_so_far_and_none_follows_the_reply() {
 /// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
 ///   updateIntervalMs
 #[test]
-fn progress_is_cut_like_the_result_and_comes_only_where_it_was_asked_for() {
-    let mut execd = Execd::start();
-    let more = json!({"stream": true, "context": {"bashContextLines": 2}});
-    let id = begin(&mut execd, &format!("seq 1 9; {}", until_file("go")), more);
-    let note = execd.notification("progress", |note| note["request_id"] == id);
-    assert_eq!(note["tail"], "8\n9");
-    let cut = &note["truncation"];
-    assert_eq!((&cut["totalLines"], &cut["outputLines"]), (&json!(9), &json!(2)));
-    go(&execd, "go");
-    execd.result_of(id);
-    bash(&mut execd, "echo hi; sleep 0.3; echo hi");
-    assert_eq!(execd.notified("progress").len(), 1);
-}
-
-/// rule: bash.md, bash and tmux: `stream: true` sends progress with the text so far, every
-///   updateIntervalMs
-#[test]
 fn the_pause_between_progress_is_the_contexts() {
     let mut execd = Execd::start();
     let slow = json!({"stream": true, "context": {"updateIntervalMs": 60_000}});
@@ -443,14 +237,6 @@ fn the_pause_between_progress_is_the_contexts() {
     let id = begin(&mut execd, ticks, slow);
     execd.result_of(id);
     assert_eq!(execd.told_of("progress", id).len(), 1, "the first comes at once, no other is due");
-    let fast = json!({"stream": true, "context": {"updateIntervalMs": 50}});
-    let command = format!("echo 1; {}; echo 2; {}", until_file("a"), until_file("b"));
-    let id = begin(&mut execd, &command, fast);
-    for (seen, file) in [("1\n", "a"), ("1\n2\n", "b")] {
-        execd.notification("progress", |note| note["request_id"] == id && note["tail"] == seen);
-        go(&execd, file);
-    }
-    execd.result_of(id);
 }
 
 // ---- Limits -----------------------------------------------------------------------------
@@ -502,11 +288,9 @@ fn output_in_memory_is_bounded() {
 
 // ---- Passwords --------------------------------------------------------------------------
 
-/// Asks for a password twice, and prints what it has got.
 const ASKS_TWICE: &str =
     "read -rsp 'PIN: ' a; echo; read -rsp 'again: ' b; echo; echo \"[${#a} ${#b}]\"";
 
-/// Starts a command on a terminal whose call is told of passwords.
 fn begin_asking(execd: &mut Execd, command: &str, more: Value) -> u64 {
     begin(execd, command, merged(json!({"tty": true, "tellPassword": true}), more))
 }
@@ -566,22 +350,4 @@ fn a_foreground_command_is_left_in_the_background_where_nobody_gives_the_passwor
         give_password(&mut execd, session, typed);
     }
     assert_eq!(ended(&mut execd, &format!("@{session}"))["exit_code"], 0);
-}
-
-/// rule: protocol.md, cancel: `leave`: a foreground command of `bash` goes on in the background
-#[test]
-fn a_command_that_asks_for_nothing_can_be_left_in_the_background_too() {
-    let mut execd = Execd::start();
-    let request = begin(&mut execd, "echo begun; sleep 1000", json!({"stream": true}));
-    execd.notification("progress", |note| note["request_id"] == request);
-    execd.result("cancel", json!({"id": request, "leave": true}));
-    let result = execd.result_of(request);
-    assert_eq!(result["status"], "background", "{result}");
-    let said = text(&result);
-    assert!(said.starts_with("wait: cancelled\nbegun\n"), "{said}");
-    assert!(said.contains("\nStill running in background window @1. Use "), "{said}");
-    // A request without an id runs there from its start.
-    let params = json!({"command": "echo hi; exit 3"});
-    execd.send_line(&json!({"method": "bash", "params": params}).to_string());
-    assert_eq!(ended(&mut execd, "@2")["exit_code"], 3);
 }

@@ -9,7 +9,6 @@ use crate::common::{Execd, PATIENCE, Setup};
 use serde_json::json;
 
 const KIB_PER_MIB: u64 = 1024;
-/// Bytes of the binary as it is installed.
 const MAX_BINARY_BYTES: u64 = 6_000_000;
 /// Memory of its own of execd after a ping. The pages of its program are the page cache's, once for
 /// all execds.
@@ -20,7 +19,6 @@ const IDLE_SESSIONS_KIB: u64 = 2 * KIB_PER_MIB;
 const PROGRAM_KIB: u64 = MAX_BINARY_BYTES / 1024;
 /// What a session whose unread output fills its buffer may add to that.
 const FULL_SESSION_KIB: u64 = 23 * KIB_PER_MIB / 10;
-/// Sessions unless --max-sessions says otherwise.
 const SESSIONS: u64 = 64;
 
 fn release() -> Execd {
@@ -28,7 +26,6 @@ fn release() -> Execd {
     Setup::of(&[binary.to_str().expect("a path in UTF-8")], &[]).start()
 }
 
-/// Starts that many commands together, and waits for the first answer of each.
 fn open(execd: &mut Execd, cmd: &str, tty: bool) {
     let start = |execd: &mut Execd| {
         let params = json!({"cmd": cmd, "tty": tty, "yield_time_ms": 250});
@@ -48,26 +45,13 @@ fn holds(what: &str, measured: u64, limit: u64) {
 /// rule: architecture.md, Bounds: The release binary keeps its budgets: size, memory idle, with 64
 ///   idle terminals, with 64 full buffers
 #[test]
-fn the_stripped_binary_is_small() {
+fn the_binary_is_small_and_so_is_its_memory_idle_and_with_64_idle_terminals() {
     let size = std::fs::metadata(release::binary()).expect("it was built").len();
     holds("bytes of the release binary", size, MAX_BINARY_BYTES);
-}
-
-/// rule: architecture.md, Bounds: The release binary keeps its budgets: size, memory idle, with 64
-///   idle terminals, with 64 full buffers
-#[test]
-fn an_idle_execd_takes_one_mebibyte_of_its_own() {
     let mut execd = release();
     execd.ping();
     holds("KiB idle", execd.own_memory_kib(), IDLE_KIB);
     holds("KiB idle with the program", execd.rss_kib(), IDLE_KIB + PROGRAM_KIB);
-}
-
-/// rule: architecture.md, Bounds: The release binary keeps its budgets: size, memory idle, with 64
-///   idle terminals, with 64 full buffers
-#[test]
-fn sixty_four_idle_terminals_keep_it_within_two_mebibytes_of_its_own() {
-    let mut execd = release();
     open(&mut execd, "exec sleep 1000", true);
     holds("KiB with idle terminals", execd.own_memory_kib(), IDLE_SESSIONS_KIB);
 }

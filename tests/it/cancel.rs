@@ -17,28 +17,33 @@ fn header(result: &Value) -> &str {
     result["header"].as_str().expect("a header")
 }
 
-fn printer(execd: &mut Execd) -> Value {
-    execd.open(&format!("{}; echo hi; exec sleep 300", until_file("go")))
-}
-
 /// rule: protocol.md, cancel: the answer then takes the output so far, of a poll too
 /// rule: unified-exec.md, Sessions and waits: With `"take": true` a poll takes what came too
+/// rule: protocol.md, cancel: one line of at most 200 bytes
+/// rule: protocol.md, Events: unless `cancel` said that its answer is looked at (`take`)
 #[test]
-fn a_cancelled_poll_that_is_looked_at_takes_the_output_so_far() {
+fn a_cancelled_poll_that_is_looked_at_takes_the_output_so_far_and_the_events() {
     let mut execd = Execd::start();
-    let first = printer(&mut execd);
-    let id = session_of(&first);
-    let poll = json!({"session_id": id, "yield_time_ms": 60_000});
+    let first = execd.open(&format!("{}; echo hi; exec sleep 300", until_file("go")));
+    let ends = session_of(&execd.open(&format!("{}; exit 4", until_file("go"))));
+    let poll = json!({"session_id": 1, "yield_time_ms": 60_000, "events": true});
     let request = execd.start_request("write_stdin", poll);
+    for reason in ["two\nlines".to_owned(), "x".repeat(201), String::new()] {
+        execd.refused("cancel", json!({"id": request, "reason": reason}), "reason");
+    }
     go(&execd, "go");
     until_logged(&first, "hi");
-    assert!(cancel(&mut execd, request, &json!({"take": true, "reason": REASON})));
+    execd.notification("session_exited", |exit| exit["session_id"] == ends);
+    execd.no_reply_yet(request);
+    assert!(cancel(&mut execd, request, &json!({"take": true, "reason": "x".repeat(200)})));
     let result = execd.result_of(request);
     assert_eq!((&result["wait_status"], output(&result)), (&json!("cancelled"), "hi\n"));
-    assert_eq!(result["wait_reason"], REASON);
-    let line = format!("\nwait_status: cancelled ({REASON})\n");
-    assert!(header(&result).contains(&line), "{result}");
-    assert_eq!(execd.poll_now(id)["output"], "", "it was taken");
+    assert_eq!(result["wait_reason"], "x".repeat(200));
+    assert_eq!(result["events"][0]["session_id"], ends, "{result}");
+    assert!(header(&result).contains("\nevent: session "), "{result}");
+    assert_eq!(execd.poll_now(1)["output"], "", "it was taken");
+    let again = execd.result("list_sessions", json!({"peek": true, "events": true}));
+    assert_absent(&again, &["events"]);
 }
 
 /// rule: unified-exec.md, Header and footer: `wait_status` is in the header only where `cancel` or
@@ -50,14 +55,9 @@ fn the_header_says_what_ended_a_wait_early_and_nothing_of_others() {
     assert!(!header(&execd.poll_now(id)).contains("wait_status"));
     let poll = json!({"session_id": id, "yield_time_ms": 60_000, "until": {"text": "never"}});
     let request = execd.start_request("write_stdin", poll.clone());
-    assert!(cancel(&mut execd, request, &json!({})));
-    let result = execd.result_of(request);
-    assert!(header(&result).contains("\nwait_status: cancelled\n"), "{result}");
-    assert_absent(&result, &["wait_reason"]);
-    let request = execd.start_request("write_stdin", poll.clone());
     assert!(cancel(&mut execd, request, &json!({"reason": REASON})));
     let result = execd.result_of(request);
-    assert_eq!(result["wait"]["why"], REASON);
+    assert_eq!((&result["wait"]["why"], &result["wait_reason"]), (&json!(REASON), &json!(REASON)));
     let lines = header(&result).lines();
     let told: Vec<&str> = lines.filter(|line| line.starts_with("wait")).collect();
     assert_eq!(told, [format!("wait_status: cancelled ({REASON})")]);
@@ -92,24 +92,6 @@ fn an_exit_that_comes_with_the_cancel_is_told_or_left_to_the_next_call() {
     }
 }
 
-/// rule: protocol.md, Events: unless `cancel` said that its answer is looked at (`take`)
-#[test]
-fn an_answer_that_is_looked_at_carries_events() {
-    let mut execd = Execd::start();
-    let stays = session_of(&execd.open("exec sleep 300"));
-    let poll = json!({"session_id": stays, "yield_time_ms": 60_000, "events": true});
-    let request = execd.start_request("write_stdin", poll);
-    let ends = session_of(&execd.open(&format!("{}; exit 4", until_file("go"))));
-    go(&execd, "go");
-    execd.notification("session_exited", |exit| exit["session_id"] == ends);
-    assert!(cancel(&mut execd, request, &json!({"take": true})));
-    let result = execd.result_of(request);
-    assert_eq!(result["events"][0]["session_id"], ends, "{result}");
-    assert!(header(&result).contains("\nevent: session "), "{result}");
-    let again = execd.result("list_sessions", json!({"peek": true, "events": true}));
-    assert_absent(&again, &["events"]);
-}
-
 /// rule: protocol.md, cancel: A `wait_for` answers as at its deadline
 #[test]
 fn a_cancelled_wait_for_that_is_looked_at_tells_who_is_done() {
@@ -130,19 +112,4 @@ fn a_cancelled_wait_for_that_is_looked_at_tells_who_is_done() {
     assert_eq!((&rows[0]["exit_code"], &rows[0]["output"]), (&json!(2), &json!("one\n")));
     assert_eq!(rows[1]["outcome"], "pending", "{answer}");
     assert!(execd.listed(done).is_none(), "its exit was told");
-}
-
-/// rule: protocol.md, cancel: one line of at most 200 bytes
-#[test]
-fn a_reason_that_is_no_line_is_refused() {
-    let mut execd = Execd::start();
-    let id = session_of(&execd.open("exec sleep 300"));
-    let poll = json!({"session_id": id, "yield_time_ms": 60_000});
-    let request = execd.start_request("write_stdin", poll);
-    for reason in ["two\nlines".to_owned(), "x".repeat(201), String::new()] {
-        let params = json!({"id": request, "reason": reason});
-        execd.refused("cancel", params, "reason");
-    }
-    execd.no_reply_yet(request);
-    assert!(cancel(&mut execd, request, &json!({"reason": "x".repeat(200)})));
 }

@@ -1,16 +1,13 @@
 //! The command line for people: `execd run`, `execd call`, and their exit statuses
 //! (protocol.md, From a shell).
 
-use std::fs;
-use std::io::{Read, Write};
-use std::process::{Command, Output, Stdio};
-use std::thread;
-
 use crate::common::{AT_ONCE, eventually, now};
 use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// execd with a temporary directory of its own.
 fn execd(dir: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
     command.args(arguments).env("TMPDIR", dir.path()).current_dir(dir.path());
@@ -28,32 +25,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a process runs whose command line is exactly these words.
 fn runs(words: &[&str]) -> bool {
     let wanted: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
     fs::read_dir("/proc")
         .expect("/proc")
         .flatten()
         .any(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted))
-}
-
-/// rule: protocol.md, Framing: stderr is for people: log lines only, never protocol
-/// rule: protocol.md, From a shell: `execd run` gives stdout to stdout and stderr to stderr as they
-///   come, byte for byte
-#[test]
-fn run_passes_output_and_exit_status_on_and_names_the_log() {
-    let output = run(&["run", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
-    assert_eq!(output.status.code(), Some(7));
-    assert_eq!(text(&output.stdout), "out\n");
-    assert!(text(&output.stderr).starts_with("err\nexecd: log: "), "{}", text(&output.stderr));
-}
-
-#[test]
-fn run_says_why_a_command_cannot_start() {
-    let output = run(&["run", "--", "nosuchprogram", "x"]);
-    assert_eq!(output.status.code(), Some(127));
-    let message = text(&output.stderr);
-    assert_eq!(message, "execd: spawn nosuchprogram: ENOENT: No such file or directory\n");
 }
 
 /// An empty value was refused by what the kernel says of it: `the socket : EADDRINUSE`,
@@ -65,18 +42,11 @@ fn an_empty_value_is_refused_by_its_flag() {
     let program = "spawn \"\": ENOENT: the name of a program must not be empty";
     for (words, status, refusal) in [
         (&["--socket", ""][..], 125, path("--socket")),
-        (&["--socket="], 125, path("--socket")),
-        (&["--log-dir", ""], 125, path("--log-dir")),
-        (&["ls", "--socket", ""], 125, path("--socket")),
-        (&["attach", "--socket", "", "@1"], 125, path("--socket")),
-        (&["call", "--socket", "", "ping"], 125, path("--socket")),
+        (&["ls", "--socket="], 125, path("--socket")),
         (&["call", "--log-dir", "", "ping"], 125, path("--log-dir")),
-        (&["log", "--log-dir", "", "x"], 125, path("--log-dir")),
-        (&["logs", "--log-dir", ""], 125, path("--log-dir")),
         (&["logs", "clean", "--log-dir", ""], 125, path("--log-dir")),
         (&["run", "--log", "", "true"], 125, path("--log")),
         (&["agent", "--model", "a/b", "--log", "", "x"], 125, path("--log")),
-        (&["run", "--shell", "", "-c", "true"], 125, shell.to_owned()),
         (&["run", "--shell=", "true"], 125, shell.to_owned()),
         // As env(1) and timeout(1) have it, what is not found is 127.
         (&["run", ""], 127, program.to_owned()),
@@ -88,32 +58,6 @@ fn an_empty_value_is_refused_by_its_flag() {
         assert!(said.starts_with("execd") && said.contains(&refusal), "{words:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
     }
-}
-
-#[test]
-fn run_passes_stdin_on() {
-    let dir = TempDir::new().expect("a directory");
-    let mut child =
-        execd(&dir, &["run", "--", "cat"]).stdin(Stdio::piped()).spawn().expect("execd runs");
-    child.stdin.take().expect("stdin").write_all(b"passed on").expect("written");
-    assert_eq!(text(&child.wait_with_output().expect("ends").stdout), "passed on");
-}
-
-/// rule: protocol.md, From a shell: `execd run` gives stdout to stdout and stderr to stderr as they
-///   come, byte for byte
-#[test]
-fn run_passes_every_byte_on_to_a_slow_reader() {
-    let dir = TempDir::new().expect("a directory");
-    let cmd = "head -c 5000000 /dev/zero; printf end";
-    let mut child = execd(&dir, &["run", "-c", cmd]).spawn().expect("execd runs");
-    let mut out = child.stdout.take().expect("stdout");
-    let mut first = [0; 1];
-    out.read_exact(&mut first).expect("a byte");
-    let mut rest = Vec::new();
-    out.read_to_end(&mut rest).expect("the rest");
-    assert_eq!(rest.len(), 5_000_000 + 3 - 1);
-    assert!(rest.ends_with(b"end"));
-    assert_eq!(child.wait().expect("ends").code(), Some(0));
 }
 
 /// rule: protocol.md, From a shell: `execd run --timeout TIME` ends the command and its jobs
@@ -140,46 +84,6 @@ fn an_interrupt_ends_the_whole_tree_of_run() {
     let output = child.wait_with_output().expect("ends");
     assert_eq!(output.status.code(), Some(130));
     eventually("the job is gone", || !runs(&["sleep", "4712"]));
-}
-
-#[test]
-fn a_reader_that_goes_ends_run_and_its_command() {
-    let dir = TempDir::new().expect("a directory");
-    let mut child = execd(&dir, &["run", "yes", "4713"]).spawn().expect("execd runs");
-    let mut out = child.stdout.take().expect("stdout");
-    out.read_exact(&mut [0; 10]).expect("some output");
-    drop(out);
-    assert_eq!(child.wait().expect("ends").code(), Some(141));
-    eventually("the command is gone", || !runs(&["yes", "4713"]));
-}
-
-/// rule: protocol.md, From a shell: `-t` runs it on a terminal
-#[test]
-fn run_feeds_the_terminal_from_stdin_to_its_end() {
-    let dir = TempDir::new().expect("a directory");
-    let mut command =
-        execd(&dir, &["run", "--tty", "-c", "stty -echo; echo ready; cat; echo done"]);
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("execd runs");
-    let mut input = child.stdin.take().expect("stdin");
-    let mut out = child.stdout.take().expect("stdout");
-    let mut ready = [0; 7];
-    out.read_exact(&mut ready).expect("ready");
-    input.write_all(b"typed\n").expect("written");
-    drop(input);
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).expect("the rest");
-    assert_eq!(rest, "typed\r\ndone\r\n");
-    assert_eq!(child.wait().expect("ends").code(), Some(0));
-}
-
-/// rule: protocol.md, From a shell: `execd run --json` prints one object at the end, whatever
-///   happened
-#[test]
-fn run_gives_one_json_object_when_asked() {
-    let output = run(&["run", "--json", "-c", "echo hi; exit 3"]);
-    assert_eq!(output.status.code(), Some(3));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&report["output"], &report["exit_code"]), (&"hi\n".into(), &3.into()));
 }
 
 /// rule: protocol.md, From a shell: `execd call` prints the bare result, exit status 0, or the
@@ -233,20 +137,4 @@ fn call_polls_a_running_command_to_its_end_or_until_what_was_waited_for_has_come
     let result = called(r#"{"cmd":"echo ready; sleep 600","until":{"text":"ready"}}"#);
     assert_eq!(result["wait"]["outcome"], "matched", "{result}");
     assert_eq!((&result["output"], &result["session_id"]), (&"ready\n".into(), &1.into()));
-}
-
-#[test]
-fn many_runs_side_by_side_do_not_disturb_each_other() {
-    let dir = TempDir::new().expect("a directory");
-    let runs: Vec<_> = (0..8)
-        .map(|at| {
-            let mut command = execd(&dir, &["run", "-c", &format!("echo {at}; exit {at}")]);
-            thread::spawn(move || command.output().expect("execd runs"))
-        })
-        .collect();
-    for (at, run) in runs.into_iter().enumerate() {
-        let output = run.join().expect("joined");
-        assert_eq!(text(&output.stdout), format!("{at}\n"));
-        assert_eq!(output.status.code(), i32::try_from(at).ok());
-    }
 }

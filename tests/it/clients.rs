@@ -32,6 +32,8 @@ fn run_long_commands(wire: &mut Wire, count: usize) {
 
 /// Every `session_started` of a session that somebody else started was queued to a client on stdin
 /// that did not read, with the whole command: 128 KiB a session, without a bound.
+/// rule: protocol.md, Notifications: `session_exited` once per session that started that way
+/// rule: attach.md, Several clients: A client that does not read keeps no other waiting
 /// rule: attach.md, Several clients: News of sessions wait for a client's room, bounded, counted
 ///   beyond, wakes never lost; stdin's client costs a bounded memory
 #[test]

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use crate::common::outside::{self, go_on, stop};
 use crate::common::{
@@ -35,14 +35,18 @@ fn fine(runtime: &Path, words: &[&str]) -> String {
     out
 }
 
-fn words_of(line: &str) -> Vec<&str> {
-    line.split_whitespace().collect()
+/// Two execds of one runtime directory.
+fn two() -> (TempDir, Execd, Execd) {
+    let runtime = TempDir::new().expect("a directory");
+    let dir = runtime.path().to_string_lossy().into_owned();
+    let start = || Execd::with(&[], &[("XDG_RUNTIME_DIR", &dir)]);
+    let (one, two) = (start(), start());
+    (runtime, one, two)
 }
-
-// ---- ls ---------------------------------------------------------------------------------
 
 /// rule: attach.md, ls, tail, kill, completions: `execd ls` prints a table (id, state, age, pid,
 ///   tty, command, log) and changes nothing
+/// rule: attach.md, Several clients: Nothing that is listed acts on a terminal or hides
 #[test]
 fn ls_prints_a_table_that_a_person_likes_to_read() {
     let mut execd = Execd::start();
@@ -50,20 +54,27 @@ fn ls_prints_a_table_that_a_person_likes_to_read() {
     let runtime = execd.runtime_dir();
     assert_eq!(said(&runtime, &["ls"]), (0, String::new(), "no sessions\n".to_owned()));
     let tty = execd.open_with("exec cat", json!({"tty": true}));
-    let named = execd.open_with("exec sleep 1000", json!({"name": "nap"}));
+    // `--json` printed the one-character CSI, and names passed what turns the direction of text.
+    let name = "n\u{202e}a\u{200b}p\u{9b}31m";
+    let named = execd.open_with("exec sleep 1000", json!({"name": name}));
     let ended = execd.open("sleep 0.3; exit 4");
     execd.until_listed_exited(session_of(&ended));
     let held = execd.open("sleep 1000 & exit 0");
     execd.run("sleep 1000 >/dev/null 2>&1 &");
     eventually("what is left is listed", || execd.peek()["left"].is_array());
     let table = fine(&runtime, &["ls"]);
-    let lines: Vec<Vec<&str>> = table.lines().map(words_of).collect();
+    let lines: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["ID", "STATE", "AGE", "PID", "TTY", "COMMAND", "LOG"]);
     let log = |result: &Value| result["log_path"].as_str().expect("a log").to_owned();
     let pid = |result: &Value| pid_of(result).to_string();
     assert_eq!((lines[1][0], lines[1][1], lines[1][4]), ("@1", "running", "tty"));
     assert_eq!((lines[1][3], lines[1][7]), (pid(&tty).as_str(), log(&tty).as_str()));
-    assert_eq!(lines[2][5..8], ["nap:", "exec", "sleep"], "{table}");
+    assert_eq!(lines[2][5..8], [r"n\u{202e}a\u{200b}p\x9b31m:", "exec", "sleep"], "{table}");
+    let text = fine(&runtime, &["ls", "--json"]);
+    assert!(text.is_ascii() && text.contains(r"\u009b31m"), "{text}");
+    let rows: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(rows[1]["name"], name);
     assert_eq!(lines[2].last(), Some(&log(&named).as_str()));
     assert_eq!((&lines[3][1..3], lines[3][5]), (&["exit", "4"][..], "pipe"), "{table}");
     assert_eq!((lines[4][0], lines[4][1]), ("@4", "held"), "{table}");
@@ -84,10 +95,9 @@ fn ls_prints_a_table_that_a_person_likes_to_read() {
 /// rule: attach.md, ls, tail, kill, completions: An id that several execds have: say `--pid`
 #[test]
 fn ls_lists_the_sessions_of_all_running_execds() {
-    let runtime = TempDir::new().expect("a directory");
+    let (runtime, mut one, mut two) = two();
     let dir = runtime.path().to_string_lossy().into_owned();
     let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
-    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
     let mut killed = Execd::with(&[], &env);
     one.open("exec sleep 1001");
     two.open("exec sleep 1002");
@@ -136,10 +146,7 @@ fn ls_lists_the_sessions_of_all_running_execds() {
 ///   execd alone attach takes the newest session
 #[test]
 fn a_session_is_named_with_its_execd() {
-    let runtime = TempDir::new().expect("a directory");
-    let dir = runtime.path().to_string_lossy().into_owned();
-    let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
-    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
+    let (runtime, mut one, mut two) = two();
     one.open("echo one; exec sleep 1001");
     two.open("echo two; exec sleep 1002");
     let at = |execd: &Execd, id: &str| format!("execd-{}{id}", execd.pid());
@@ -161,8 +168,6 @@ fn a_session_is_named_with_its_execd() {
 }
 
 /// Two in different pid namespaces were both called `--pid 1`, and only one had a name of its own.
-/// rule: bash.md, In pi: `execd attach`, `tail` and `kill` take the addresses of windows; of an
-///   execd alone attach takes the newest session
 #[test]
 fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
     if !outside::may_choose_pids() {
@@ -190,10 +195,7 @@ fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
 /// rule: attach.md, ls, tail, kill, completions: An execd that does not answer does not stall it
 #[test]
 fn one_execd_that_does_not_answer_does_not_stall_the_list() {
-    let runtime = TempDir::new().expect("a directory");
-    let dir = runtime.path().to_string_lossy().into_owned();
-    let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
-    let (mut one, mut two) = (Execd::with(&[], &env), Execd::with(&[], &env));
+    let (runtime, mut one, mut two) = two();
     one.open("exec sleep 1001");
     two.ping();
     stop(two.pid());
@@ -261,43 +263,17 @@ fn ls_finds_execds_whose_runtime_directory_the_caller_does_not_know() {
         let out = String::from_utf8_lossy(&done.stdout);
         assert!(done.status.success() && out.contains("sleep 1004"), "{done:?}");
     }
-}
-
-/// A directory of sockets that others may write to could have anybody's execd in it.
-/// rule: attach.md, Several clients: `execd ls` finds execds whose runtime directory the caller
-///   does not know, refuses directories open to others, checks who listens
-#[test]
-fn a_directory_that_is_open_to_others_is_not_looked_at() {
-    let mut execd = Execd::start();
-    execd.open("exec sleep 1005");
+    // A directory of sockets that others may write to could have anybody's execd in it.
     let dir = execd.runtime_dir().join("execd");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&dir, open).expect("it is ours");
     let (status, out, err) = said(&execd.runtime_dir(), &["ls"]);
     let reason = format!("{}: others may enter it, so it is not looked at", dir.display());
-    assert!(status == 0 && !out.contains("sleep 1005") && err.contains(&reason), "{out}{err}");
+    assert!(status == 0 && !out.contains("sleep 1004") && err.contains(&reason), "{out}{err}");
     // By its own name it is reached all the same.
     let path = execd.socket().to_string_lossy().into_owned();
-    assert!(fine(&execd.runtime_dir(), &["ls", "--socket", &path]).contains("sleep 1005"));
+    assert!(fine(&execd.runtime_dir(), &["ls", "--socket", &path]).contains("sleep 1004"));
 }
-
-/// `--json` printed the one-character CSI, and names passed what turns the direction of text.
-/// rule: attach.md, Several clients: Nothing that is listed acts on a terminal or hides
-#[test]
-fn nothing_that_ls_prints_acts_on_the_terminal() {
-    let mut execd = Execd::start();
-    let name = "user\u{202e}gpj\u{200b}\u{9b}31m";
-    execd.open_with("exec sleep 1006", json!({"name": name}));
-    let runtime = execd.runtime_dir();
-    let table = fine(&runtime, &["ls"]);
-    assert!(table.contains(r"user\u{202e}gpj\u{200b}\x9b31m: exec sleep"), "{table}");
-    let text = fine(&runtime, &["ls", "--json"]);
-    assert!(text.is_ascii() && text.contains(r"\u009b31m"), "{text}");
-    let rows: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(rows[0]["name"], name);
-}
-
-// ---- tail -------------------------------------------------------------------------------
 
 /// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
@@ -316,33 +292,29 @@ fn tail_prints_the_last_lines_however_long_ago_they_came() {
     assert_eq!(fine(&runtime, &["tail", "-n50000", "1"]), expected(50_000));
     assert_eq!(fine(&runtime, &["tail", "-n", "1000000", "1"]), expected(100_001));
     assert_eq!(fine(&runtime, &["tail", "-n", "0", "1"]), "");
-}
-
-/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
-#[test]
-fn tail_works_without_logs_on_terminals_and_after_the_end() {
+    // Without logs, on terminals, and after the end.
     let mut execd = Execd::with(&["--no-log"], &[]);
     let runtime = execd.runtime_dir();
-    let tty = execd.open_with("echo one; echo two; exec sleep 1000", json!({"tty": true}));
-    let ended = execd.open("echo three; sleep 0.3; echo four; exit 1");
-    execd.until_listed_exited(session_of(&ended));
-    let tail = |id: u64| fine(&runtime, &["tail", "-n1", &id.to_string()]);
-    assert_eq!(tail(session_of(&tty)), "two\r\n");
-    assert_eq!(tail(session_of(&ended)), "four\n");
-    assert!(execd.listed(session_of(&ended)).is_some(), "its exit is still to be told");
+    execd.open_with("echo one; echo two; exec sleep 1000", json!({"tty": true}));
+    let ended = session_of(&execd.open("echo three; sleep 0.3; echo four; exit 1"));
+    execd.until_listed_exited(ended);
+    assert_eq!(fine(&runtime, &["tail", "-n1", "1"]), "two\r\n");
+    assert_eq!(fine(&runtime, &["tail", "-n1", "2"]), "four\n");
+    assert!(execd.listed(ended).is_some(), "its exit is still to be told");
 }
 
-/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
+/// `execd tail -f` of session 1.
+fn follow(execd: &Execd, words: &[&str]) -> Child {
+    let mut tail = command(&execd.runtime_dir(), &[&["tail", "-f", "@1"][..], words].concat());
+    tail.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
+}
+
 #[test]
 fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
     let mut execd = Execd::start();
     let opened = execd.open("seq 30000; while read -r line; do echo \"got $line\"; done; exit 6");
     until_logged(&opened, "\n30000\n");
-    let mut tail = command(&execd.runtime_dir(), &["tail", "-f", "-n", "2", "@1"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it runs");
+    let mut tail = follow(&execd, &["-n", "2"]);
     let mut lines = BufReader::new(tail.stdout.take().expect("stdout")).lines();
     let mut line = || lines.next().expect("a line").expect("UTF-8");
     assert_eq!((line(), line()), ("29999".to_owned(), "30000".to_owned()));
@@ -357,24 +329,16 @@ fn tail_f_follows_to_the_end_and_gives_its_exit_status() {
     assert_eq!(err, "[session 1 has ended: exit code 6]\n");
 }
 
-/// rule: attach.md, ls, tail, kill, completions: `execd tail @3 [-f] [-n LINES]`
 #[test]
 fn tail_f_ends_with_its_reader_and_with_execd() {
     let mut execd = Execd::start();
     execd.open("while :; do echo y; sleep 0.01; done");
-    let follow = || {
-        command(&execd.runtime_dir(), &["tail", "-f", "@1"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it runs")
-    };
-    let mut tail = follow();
+    let mut tail = follow(&execd, &[]);
     let mut first = [0; 1];
     tail.stdout.take().expect("stdout").read_exact(&mut first).expect("output");
     // Its stdout is closed now: like tail(1), it ends.
     tail.wait().expect("it ends");
-    let mut tail = follow();
+    let mut tail = follow(&execd, &[]);
     let mut stdout = tail.stdout.take().expect("stdout");
     stdout.read_exact(&mut first).expect("output");
     send_signal(execd.pid(), libc::SIGKILL);
@@ -384,8 +348,6 @@ fn tail_f_ends_with_its_reader_and_with_execd() {
     assert_eq!(done.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&done.stderr).contains("execd is gone"), "{done:?}");
 }
-
-// ---- kill and call ----------------------------------------------------------------------
 
 /// rule: cli.md, Commands you can come back to: Ids are `@3`, `3`, a name or `EXECD:@3` in every
 ///   command that takes one; `kill -s SIG` takes several
@@ -414,8 +376,6 @@ fn kill_takes_several_sessions_by_number_name_and_execd() {
     }
 }
 
-/// rule: cli.md, Commands you can come back to: Ids are `@3`, `3`, a name or `EXECD:@3` in every
-///   command that takes one; `kill -s SIG` takes several
 #[test]
 fn of_a_name_the_session_that_runs_is_meant() {
     let mut execd = Execd::start();
@@ -448,28 +408,12 @@ fn ls_in_a_run_lists_that_run() {
 #[test]
 fn root_lists_the_sessions_of_all_users() {
     const OWNER: u32 = 12_347;
-    // SAFETY: geteuid only returns a number.
-    if unsafe { libc::geteuid() } != 0 || crate::common::missing("setpriv") {
+    if !outside::is_root() || crate::common::missing("setpriv") {
         return left_out("only root can be another user");
     }
     let dir = TempDir::new().expect("a directory");
-    let (binary, runtime) = (dir.path().join("program"), dir.path().join("execd"));
-    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
-    std::fs::create_dir(&runtime).expect("a directory");
-    let open = |path: &Path, mode| {
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-        std::fs::set_permissions(path, mode).expect("we are root");
-    };
-    open(dir.path(), 0o755);
-    open(&binary, 0o755);
-    open(&runtime, 0o700);
-    std::os::unix::fs::chown(&runtime, Some(OWNER), None).expect("we are root");
-    let socket = runtime.join("77.sock").to_string_lossy().into_owned();
-    let owner = format!("--reuid={OWNER}");
-    let start = format!("cd / && exec {} \"$@\"", binary.display());
-    let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &start];
-    let flags = ["--socket", &*socket, "--no-log"];
-    let mut execd = Setup::behind(&wrapper, &flags).unwatched().start();
+    let (mut execd, binary, socket) = crate::socket::of_another_user(dir.path(), OWNER);
+    let socket = socket.to_string_lossy().into_owned();
     let session = session_of(&execd.open("exec sleep 1000"));
     // Others that run on this machine may say something on stderr, and take the time of all.
     eventually("its row is listed", || {
@@ -485,6 +429,7 @@ fn root_lists_the_sessions_of_all_users() {
     assert!(table.contains(&format!("{} of uid {OWNER}", execd.pid())), "{table}");
     let (_, own, _) = said(dir.path(), &["ls", "--json"]);
     assert!(!own.contains(&socket), "those of root alone");
+    let owner = format!("--reuid={OWNER}");
     let words = ["--clear-groups", &owner, &*binary.to_string_lossy(), "ls", "--all-users"];
     let refused = Command::new("setpriv").args(words).output().expect("it runs");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -542,8 +487,6 @@ fn call_speaks_to_an_execd_that_runs() {
     assert_eq!(execd.result("server_info", json!({}))["clients"]["connected"], 0);
 }
 
-// ---- completions ------------------------------------------------------------------------
-
 /// The completions for a line in bash, where the last word is being typed.
 fn completed(execd: &Execd, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
@@ -591,8 +534,6 @@ fn bash_completes_commands_flags_ids_methods_and_signals() {
     assert!(completed(&execd, "execd run bas").contains(&"bash".to_owned()));
 }
 
-/// rule: attach.md, ls, tail, kill, completions: Completions for bash, zsh and fish are generated
-///   from the table of commands
 #[test]
 fn the_shells_themselves_find_no_fault_with_the_completions() {
     let runtime = TempDir::new().expect("a directory");

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::common::{Execd, Incoming, Setup, eventually, is_notification, until_file_has, value};
+use crate::common::*;
 use serde_json::{Value, json};
 
 /// From SIGTERM to SIGKILL when execd ends.
@@ -32,22 +32,15 @@ fn is_there(pid: i32) -> bool {
 /// A shell script that ignores SIGTERM and goes on until SIGKILL; makes the file `stubborn`.
 const STUBBORN: &str = "trap '' TERM; echo $$ > stubborn; while :; do sleep 0.05; done";
 
-/// The notifications among some lines, as (method, params).
-fn notifications(lines: &[String]) -> Vec<(String, Value)> {
-    let values = lines.iter().filter(|line| is_notification(line)).map(|line| value(line));
-    values
-        .map(|note| (note["method"].as_str().expect("a method").to_owned(), note["params"].clone()))
-        .collect()
-}
-
 /// The session_exited of one session.
 fn exited(lines: &[String], session: u64) -> Value {
-    let mut found = notifications(lines)
-        .into_iter()
-        .filter(|(method, params)| method == "session_exited" && params["session_id"] == session);
-    let (_, params) = found.next().unwrap_or_else(|| panic!("session {session}: {lines:#?}"));
+    let is_it = |note: &Value| {
+        note["method"] == "session_exited" && note["params"]["session_id"] == session
+    };
+    let mut found = lines.iter().map(|line| value(line)).filter(is_it);
+    let note = found.next().unwrap_or_else(|| panic!("session {session}: {lines:#?}"));
     assert!(found.next().is_none(), "told twice: {lines:#?}");
-    params
+    note["params"].clone()
 }
 
 fn finish(mut execd: Execd, code: i32) -> Vec<String> {
@@ -57,66 +50,60 @@ fn finish(mut execd: Execd, code: i32) -> Vec<String> {
     lines
 }
 
-// ---- End of input -----------------------------------------------------------------------------
-
 /// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin pending requests
 ///   run to their normal end and are answered
 /// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin execd exits 0
 #[test]
 fn at_the_end_of_input_pending_requests_are_answered_first_then_sessions_end() {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::start();
     let session = execd.open_making("echo $$ > pid; exec sleep 300", Some("pid"));
     let pid = pid_in(&execd.file("pid"));
-    let cmd = "echo begun; touch begun; until [ -e go ]; do sleep 0.01; done; echo done; exit 3";
+    let cmd = format!("echo begun; touch begun; {}; echo done; exit 3", until_file("go"));
     execd.send("pending", "exec_command", json!({"cmd": cmd, "yield_time_ms": 30_000}));
-    eventually("it runs", || execd.file("begun").exists());
+    // One that ends at its own time.
+    let sleeps = json!({"cmd": "exec sleep 300", "yield_time_ms": 1_000});
+    execd.send("sleeps", "exec_command", sleeps);
+    until_exists(&execd.file("begun"));
     execd.close_stdin();
+    let reply = execd.next_reply();
+    assert_eq!(
+        (&reply["id"], &reply["result"]["wait_status"]),
+        (&json!("sleeps"), &json!("deadline_reached"))
+    );
     execd.until_idle(|| 0);
     assert_eq!(execd.try_exit(), None, "execd waits for the pending request");
     assert!(is_there(pid), "and the sessions live on meanwhile");
-    std::fs::write(execd.file("go"), "").expect("a file");
+    go(&execd, "go");
     let reply = execd.next_reply();
     assert_eq!(reply["id"], "pending");
     assert_eq!(reply["result"]["output"], "begun\ndone\n");
     assert_eq!(reply["result"]["exit_code"], 3, "it ran to its normal end: {reply}");
-    assert_eq!(reply["result"]["wait_status"], "completed");
     let lines = finish(execd, 0);
     let end = exited(&lines, session);
     assert_eq!((&end["signal"], &end["observed"]), (&json!("SIGTERM"), &json!(false)));
-    assert!(end.get("tail").is_none() && end.get("wake").is_none(), "{end}");
+    assert_absent(&end, &["tail", "wake"]);
     assert!(!is_there(pid));
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: At the end of stdin pending requests
-///   run to their normal end and are answered
-#[test]
-fn a_pending_wait_ends_at_its_own_time_also_after_the_end_of_input() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.send("e", "exec_command", json!({"cmd": "exec sleep 300", "yield_time_ms": 1_000}));
-    execd.close_stdin();
-    let reply = execd.next_reply();
-    assert_eq!(reply["result"]["wait_status"], "deadline_reached", "{reply}");
-    assert!(reply["result"]["effective_wait_ms"].as_u64().is_some_and(|ms| ms >= 1_000), "{reply}");
-    finish(execd, 0);
 }
 
 /// rule: protocol.md, End of input, signals, a lost reader: The last line counts also without a
 ///   newline
 #[test]
 fn the_last_line_counts_without_its_newline() {
-    let said = |bytes: &[u8]| -> Vec<Value> {
+    for (bytes, told) in [
+        // A last line that is cut off is answered as what it is.
+        (&br#"{"id":1,"method":"exec_comm"#[..], "-32700"),
+        (&[b'x'; 5_000], "line_too_long"),
+        (br#"{"id":1,"method":"exec_command","params":{"cmd":"echo last"}}"#, "last\\n"),
+        (b"", ""),
+    ] {
         let mut execd = Execd::with(&["--max-line-bytes", "1024"], &[]);
         execd.send_raw(bytes);
         execd.close_stdin();
         let lines = finish(execd, 0);
-        lines.iter().filter(|line| !is_notification(line)).map(|line| value(line)).collect()
-    };
-    let last = said(br#"{"id":1,"method":"exec_command","params":{"cmd":"echo last"}}"#);
-    assert_eq!(last[0]["result"]["output"], "last\n");
-    // A last line that is cut off is answered as what it is.
-    assert_eq!(said(br#"{"id":1,"method":"exec_comm"#)[0]["error"]["code"], -32700);
-    assert_eq!(said(&[b'x'; 5_000])[0]["error"]["data"]["reason"], "line_too_long");
-    assert!(said(b"").is_empty(), "an empty input ends at once");
+        let replies: Vec<&String> = lines.iter().filter(|line| !is_notification(line)).collect();
+        assert_eq!(replies.len(), usize::from(!told.is_empty()), "{replies:?}");
+        assert!(replies.iter().all(|line| line.contains(told)), "{told}: {replies:?}");
+    }
 }
 
 /// rule: protocol.md, End of input, signals, a lost reader: After that every live session is ended:
@@ -125,7 +112,7 @@ fn the_last_line_counts_without_its_newline() {
 ///   grace of 1 s
 #[test]
 fn sessions_get_sigterm_first_and_sigkill_after_one_common_grace() {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::start();
     for at in 0..6 {
         let cmd = format!("trap '' TERM; touch ready{at}; while :; do sleep 0.05; done");
         execd.open_making(&cmd, Some(&format!("ready{at}")));
@@ -153,10 +140,9 @@ fn sessions_get_sigterm_first_and_sigkill_after_one_common_grace() {
 #[test]
 fn with_on_eof_wait_sessions_run_to_their_own_end_and_their_exit_carries_the_tail() {
     let mut execd = Execd::with(&["--on-eof", "wait"], &[]);
-    let cmd = "until [ -e go ]; do sleep 0.01; done; echo the end; exit 4";
-    let first = execd.open_making(cmd, None);
-    let second =
-        execd.open_making("echo two; touch two; until [ -e go ]; do sleep 0.01; done", Some("two"));
+    let wait = until_file("go");
+    let first = execd.open_making(&format!("{wait}; echo the end; exit 4"), None);
+    let second = execd.open_making(&format!("echo two; touch two; {wait}"), Some("two"));
     execd.send("pending", "exec_command", json!({"cmd": "true"}));
     execd.send_line(r#"{"method":"exec_command","params":{"cmd":"sleep 0.3; touch made"}}"#);
     let made = execd.file("made");
@@ -164,28 +150,15 @@ fn with_on_eof_wait_sessions_run_to_their_own_end_and_their_exit_carries_the_tai
     assert_eq!(execd.next_reply()["result"]["exit_code"], 0);
     execd.until_idle(|| 0);
     assert_eq!(execd.try_exit(), None, "it waits for the sessions");
-    std::fs::write(execd.file("go"), "").expect("a file");
+    go(&execd, "go");
     let lines = execd.rest();
     assert_eq!(execd.exit_code(), Some(0), "{lines:#?}");
-    let end = exited(&lines, first);
-    assert_eq!((&end["exit_code"], &end["tail"]), (&json!(4), &json!("the end\n")), "{end}");
-    let end = exited(&lines, second);
-    assert_eq!((&end["exit_code"], &end["tail"]), (&json!(0), &json!("two\n")), "{end}");
+    for (session, code, tail) in [(first, 4, "the end\n"), (second, 0, "two\n")] {
+        let end = exited(&lines, session);
+        assert_eq!((&end["exit_code"], &end["tail"]), (&json!(code), &json!(tail)), "{end}");
+    }
     assert!(made.exists(), "a short one without an id is not cut off");
 }
-
-#[test]
-fn with_on_eof_wait_a_signal_still_ends_the_sessions() {
-    let mut execd = Execd::with(&["--on-eof", "wait"], &[]);
-    let session = execd.open_making("exec sleep 300", None);
-    execd.close_stdin();
-    execd.until_idle(|| 0);
-    execd.signal(libc::SIGTERM);
-    let lines = finish(execd, 128 + libc::SIGTERM);
-    assert_eq!(exited(&lines, session)["signal"], "SIGTERM");
-}
-
-// ---- Signals ----------------------------------------------------------------------------------
 
 /// rule: protocol.md, End of input, signals, a lost reader: On SIGTERM, SIGINT, SIGHUP pending
 ///   requests answer with what they have (`shutting_down`)
@@ -196,7 +169,7 @@ fn with_on_eof_wait_a_signal_still_ends_the_sessions() {
 #[test]
 fn a_signal_answers_what_waits_and_ends_the_sessions() {
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
-        let mut execd = Execd::with(&[], &[]);
+        let mut execd = Execd::start();
         execd.nothing_but_a_ping();
         execd.signal(signal);
         assert!(finish(execd, 128 + signal).is_empty(), "nothing is told where nothing runs");
@@ -205,7 +178,7 @@ fn a_signal_answers_what_waits_and_ends_the_sessions() {
 }
 
 fn ended_by(signal: i32) {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::start();
     let session = execd.open_making("echo one; touch one; exec sleep 300", Some("one"));
     let poll = json!({"session_id": session, "yield_time_ms": 600_000});
     execd.send("poll", "write_stdin", poll);
@@ -213,14 +186,14 @@ fn ended_by(signal: i32) {
     execd.send("exec", "exec_command", exec);
     let input = json!({"session_id": session, "chars": "x", "yield_time_ms": 30_000});
     execd.send("input", "write_stdin", input);
-    eventually("it runs", || execd.file("two").exists());
+    until_exists(&execd.file("two"));
     // A reply that names a log waits until the keeper has made the file, 250 ms at most; by then
     // the session would have ended. Here the files are there.
-    let named = |list: &Value| {
-        let sessions = list["result"]["sessions"].as_array().expect("a list").clone();
-        sessions.len() == 2 && sessions.iter().all(|one| one.get("log_path").is_some())
-    };
-    eventually("both logs are there", || named(&execd.ask("list_sessions", json!({"peek": true}))));
+    let has_log = |row: Option<Value>| row.is_some_and(|row| row.get("log_path").is_some());
+    eventually("both logs are there", || [1, 2].into_iter().all(|id| has_log(execd.listed(id))));
+    // At the end of stdin a signal does not wait for what is pending.
+    execd.close_stdin();
+    execd.until_idle(|| 0);
     execd.signal(signal);
     let lines = finish(execd, 128 + signal);
     let replies: Vec<Value> =
@@ -229,8 +202,8 @@ fn ended_by(signal: i32) {
     for reply in &replies {
         let result = &reply["result"];
         assert_eq!(result["wait_status"], "shutting_down", "{reply}");
-        assert!(result["session_id"].is_u64() && result.get("exit_code").is_none(), "{reply}");
-        assert!(result.get("signal").is_none(), "{reply}");
+        assert!(result["session_id"].is_u64(), "{reply}");
+        assert_absent(result, &["exit_code", "signal"]);
     }
     let exec = replies.iter().find(|reply| reply["id"] == "exec").expect("its reply");
     assert_eq!(exec["result"]["output"], "two\n", "with what it has");
@@ -239,7 +212,7 @@ fn ended_by(signal: i32) {
 
 #[test]
 fn a_pending_kill_session_is_answered_with_its_end_also_while_execd_ends() {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::start();
     let session = execd.open_making(STUBBORN, Some("stubborn"));
     execd.send("kill", "kill_session", json!({"session_id": session}));
     execd.nothing_but_a_ping();
@@ -261,7 +234,7 @@ fn a_second_sigterm_kills_at_once() {
     // for that now and then, hence the attempts.
     let mut slowest = Duration::ZERO;
     for _ in 0..10 {
-        let mut execd = Execd::with(&[], &[]);
+        let mut execd = Execd::start();
         let session = execd.open_making(STUBBORN, Some("stubborn"));
         execd.send("p", "write_stdin", json!({"session_id": session, "yield_time_ms": 600_000}));
         execd.nothing_but_a_ping();
@@ -284,43 +257,60 @@ fn a_second_sigterm_kills_at_once() {
 }
 
 #[test]
-fn a_sigterm_during_the_end_of_input_does_not_wait_for_pending_requests() {
-    let mut execd = Execd::with(&[], &[]);
-    let exec = json!({"cmd": "touch run; exec sleep 300", "yield_time_ms": 30_000});
-    execd.send("pending", "exec_command", exec);
-    eventually("it runs", || execd.file("run").exists());
-    execd.close_stdin();
-    execd.until_idle(|| 0);
-    execd.signal(libc::SIGTERM);
-    assert_eq!(execd.next_reply()["result"]["wait_status"], "shutting_down");
-    finish(execd, 128 + libc::SIGTERM);
-}
-
-#[test]
 fn signals_that_are_ignored_by_a_parent_still_end_execd() {
-    use std::os::unix::process::CommandExt;
-    // nohup and shells that start background jobs leave SIGHUP and SIGINT ignored.
+    // nohup and shells that start background jobs leave SIGHUP and SIGINT ignored. With
+    // `--on-eof wait` a signal still ends the sessions.
     for signal in [libc::SIGTERM, libc::SIGINT] {
-        let (child_in, mut input) = std::io::pipe().expect("a pipe");
-        let (output, child_out) = std::io::pipe().expect("a pipe");
-        let mut setup = Setup::new(&[]);
-        // SAFETY: signal is async-signal-safe.
-        unsafe {
-            setup.command().pre_exec(move || {
-                libc::signal(signal, libc::SIG_IGN);
-                Ok(())
-            });
-        }
-        let mut host = setup.on(child_in, child_out);
-        let mut output = Incoming::from(output);
-        input.write_all(b"{\"id\":1,\"method\":\"ping\"}\n").expect("execd reads");
-        output.reply();
-        host.signal(signal);
-        assert_eq!(host.exit_code(), Some(128 + signal), "signal {signal}");
+        let ignored = move || {
+            // SAFETY: signal is async-signal-safe.
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
+        };
+        let mut execd = Setup::new(&["--on-eof", "wait"]).prepared(ignored).start();
+        let session = execd.open_making("exec sleep 300", None);
+        execd.close_stdin();
+        execd.until_idle(|| 0);
+        execd.signal(signal);
+        let lines = finish(execd, 128 + signal);
+        assert_eq!(exited(&lines, session)["signal"], "SIGTERM");
     }
 }
 
-// ---- Silence ----------------------------------------------------------------------------------
+/// Ends execd in one of three ways, of which the last is a signal; gives its exit code.
+fn end(execd: &mut Execd, way: &str) -> i32 {
+    match way {
+        "end of input" => execd.close_stdin(),
+        "shutdown" => execd.send_line(r#"{"method":"shutdown"}"#),
+        _ => execd.signal(libc::SIGTERM),
+    }
+    if way == "signal" { 128 + libc::SIGTERM } else { 0 }
+}
+
+/// rule: architecture.md, Ending a session: A detached program is left alone at shutdown
+/// rule: architecture.md, Ending a session: Shutdown ends what was left
+/// rule: architecture.md, The keeper: A goodbye leaves what may stay
+#[test]
+fn what_detached_itself_is_left_alone_and_members_left_over_are_ended() {
+    for way in ["end of input", "shutdown", "signal"] {
+        let mut execd = Execd::start();
+        execd.leaves_processes_behind();
+        let cmd =
+            "setsid sh -c 'echo $$ > detached; exec sleep 300' >/dev/null 2>&1 & exec sleep 300";
+        execd.open_making(cmd, Some("detached"));
+        let detached = pid_in(&execd.file("detached"));
+        let cmd = "sh -c 'echo $$ > left; exec sleep 300' >/dev/null 2>&1 & \
+                   until [ -s left ]; do sleep 0.01; done";
+        assert_eq!(execd.run(cmd)["exit_code"], 0);
+        let left = pid_in(&execd.file("left"));
+        assert_eq!(execd.peek()["left"][0]["pid"], left);
+        let code = end(&mut execd, way);
+        execd.rest();
+        assert_eq!(execd.exit_code(), Some(code), "{way}");
+        eventually("its helpers have ended", || execd.marked().len() < 2);
+        let stay: Vec<i32> = execd.session_processes().iter().map(|one| one.pid).collect();
+        assert_eq!(stay, [detached], "{way}");
+        assert!(!is_there(left), "not even a zombie is left after {way}");
+    }
+}
 
 /// rule: protocol.md, End of input, signals, a lost reader: `--exit-after-silence S` ends execd
 ///   when nothing came for S seconds
@@ -332,68 +322,11 @@ fn execd_ends_after_a_silence_that_began_with_its_start() {
     assert!(before.elapsed() >= Duration::from_secs(1));
 }
 
-// ---- Detached, left over, orphans, zombies ----------------------------------------------------
-
-/// Starts a session with a child that left it by setsid; gives the child's pid.
-fn detach(execd: &mut Execd) -> i32 {
-    let cmd = "setsid sh -c 'echo $$ > detached; exec sleep 300' >/dev/null 2>&1 & exec sleep 300";
-    execd.open_making(cmd, Some("detached"));
-    pid_in(&execd.file("detached"))
-}
-
-/// rule: architecture.md, Ending a session: A detached program is left alone at shutdown
-/// rule: architecture.md, The keeper: A goodbye leaves what may stay
-#[test]
-fn what_detached_itself_is_left_alone() {
-    for way in ["end of input", "shutdown", "signal"] {
-        let mut execd = Execd::with(&[], &[]);
-        execd.leaves_processes_behind();
-        let detached = detach(&mut execd);
-        match way {
-            "end of input" => execd.close_stdin(),
-            "shutdown" => execd.send_line(r#"{"method":"shutdown"}"#),
-            _ => execd.signal(libc::SIGTERM),
-        }
-        execd.rest();
-        let code = if way == "signal" { 128 + libc::SIGTERM } else { 0 };
-        assert_eq!(execd.exit_code(), Some(code), "{way}");
-        eventually("its helpers have ended", || execd.marked().len() < 2);
-        let left: Vec<i32> = execd.session_processes().iter().map(|one| one.pid).collect();
-        assert_eq!(left, [detached], "{way}");
-    }
-}
-
-/// rule: architecture.md, Ending a session: Shutdown ends what was left
-#[test]
-fn members_left_over_from_an_ended_session_are_ended_too() {
-    for way in ["end of input", "shutdown", "signal"] {
-        let mut execd = Execd::with(&[], &[]);
-        let cmd = "sh -c 'echo $$ > left; exec sleep 300' >/dev/null 2>&1 & until [ -s left ]; do sleep 0.01; done";
-        let reply = execd.ask("exec_command", json!({"cmd": cmd, "yield_time_ms": 30_000}));
-        assert_eq!(reply["result"]["exit_code"], 0, "{reply}");
-        let left = pid_in(&execd.file("left"));
-        let list = execd.ask("list_sessions", json!({}));
-        assert_eq!(list["result"]["left"][0]["pid"], left, "{list}");
-        match way {
-            "end of input" => execd.close_stdin(),
-            "shutdown" => execd.send_line(r#"{"method":"shutdown"}"#),
-            _ => execd.signal(libc::SIGTERM),
-        }
-        finish(execd, if way == "signal" { 128 + libc::SIGTERM } else { 0 });
-        assert!(!is_there(left), "not even a zombie is left after {way}");
-    }
-}
-
-/// rule: architecture.md, Ending a session: Shutdown ends what was left
 #[test]
 fn a_stubborn_member_left_over_is_killed_after_the_grace() {
-    let mut execd = Execd::with(&[], &[]);
-    let cmd = format!(
-        "sh -c '{}' >/dev/null 2>&1 & until [ -s stubborn ]; do sleep 0.01; done",
-        STUBBORN.replace('\'', "'\\''")
-    );
-    let reply = execd.ask("exec_command", json!({"cmd": cmd, "yield_time_ms": 30_000}));
-    assert_eq!(reply["result"]["exit_code"], 0, "{reply}");
+    let mut execd = Execd::start();
+    std::fs::write(execd.file("script"), STUBBORN).expect("a file");
+    execd.run("sh script >/dev/null 2>&1 & until [ -s stubborn ]; do sleep 0.01; done");
     let left = pid_in(&execd.file("stubborn"));
     let before = Instant::now();
     execd.close_stdin();
@@ -404,25 +337,39 @@ fn a_stubborn_member_left_over_is_killed_after_the_grace() {
 }
 
 /// rule: architecture.md, Ending a session: No zombie, ever
+/// rule: architecture.md, Ending a session: The last flush to a reader that never reads takes 2 s
+///   at most
 #[test]
 fn whatever_the_end_no_process_and_no_zombie_is_left() {
     let cmd = "for name in a b c; do sh -c \"echo \\$\\$ > $name; exec sleep 300\" & done; \
                (sh -c 'echo $$ > d; exec sleep 300' &); echo $$ > e; wait";
     let names = ["a", "b", "c", "d", "e"];
-    for way in ["end of input", "shutdown", "SIGTERM", "SIGKILL", "reader gone"] {
+    let ways = ["end of input", "shutdown", "SIGTERM", "SIGKILL", "reader gone"];
+    // A reader that never reads delays three of these ends, and no longer than the last flush may.
+    let all = ways.map(|way| (way, false)).into_iter();
+    for (way, is_full) in all.chain(ways.map(|way| (way, true)).into_iter().take(3)) {
         let (child_in, mut input) = std::io::pipe().expect("a pipe");
         let (output, child_out) = std::io::pipe().expect("a pipe");
         let mut host = Setup::new(&[]).on(child_in, child_out);
-        let request = json!({"method": "exec_command", "params": {"cmd": cmd}});
+        let params = json!({"cmd": cmd, "yield_time_ms": 250});
+        let request = json!({"method": "exec_command", "params": params});
         input.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
         let pids: Vec<i32> = names.iter().map(|name| pid_in(&host.file(name))).collect();
+        if is_full {
+            let ping = format!("{{\"id\":\"{}\",\"method\":\"ping\"}}\n", "i".repeat(4_000));
+            input.write_all(ping.repeat(500).as_bytes()).expect("execd reads");
+            host.until_idle(|| 0);
+        }
+        let before = Instant::now();
+        let (mut input, mut output) = (Some(input), Some(output));
         let code = match way {
             "end of input" => {
-                drop(input);
+                input = None;
                 Some(0)
             }
             "shutdown" => {
-                input.write_all(b"{\"method\":\"shutdown\"}\n").expect("execd reads");
+                let shutdown = b"{\"method\":\"shutdown\"}\n";
+                input.as_mut().expect("open").write_all(shutdown).expect("execd reads");
                 Some(0)
             }
             "SIGTERM" => {
@@ -434,11 +381,12 @@ fn whatever_the_end_no_process_and_no_zombie_is_left() {
                 None
             }
             _ => {
-                drop(output);
+                output = None;
                 Some(1)
             }
         };
         assert_eq!(host.exit_code(), code, "{way}");
+        assert!(before.elapsed() < SOON, "{way}");
         for (name, pid) in names.iter().zip(pids) {
             // Who was killed can't reap: then it is up to whoever takes the orphans.
             if way == "SIGKILL" {
@@ -447,48 +395,6 @@ fn whatever_the_end_no_process_and_no_zombie_is_left() {
             assert!(!is_there(pid), "{name} is there after {way}");
         }
         eventually("the keeper is gone", || host.marked().is_empty());
-    }
-}
-
-// ---- A reader that never reads ----------------------------------------------------------------
-
-/// rule: architecture.md, Ending a session: The last flush to a reader that never reads takes 2 s
-///   at most
-#[test]
-fn a_reader_that_never_reads_delays_the_end_by_two_seconds() {
-    for way in ["end of input", "shutdown", "SIGTERM"] {
-        let (child_in, mut input) = std::io::pipe().expect("a pipe");
-        let (output, child_out) = std::io::pipe().expect("a pipe");
-        let mut host = Setup::new(&[]).on(child_in, child_out);
-        let request =
-            json!({"method": "exec_command", "params": {"cmd": "touch run; exec sleep 300"}});
-        input.write_all(format!("{request}\n").as_bytes()).expect("execd reads");
-        eventually("it runs", || host.file("run").exists());
-        let id = "i".repeat(4_000);
-        for _ in 0..500 {
-            let ping = format!("{{\"id\":\"{id}\",\"method\":\"ping\"}}\n");
-            input.write_all(ping.as_bytes()).expect("execd reads");
-        }
-        host.until_idle(|| 0);
-        let before = Instant::now();
-        let code = match way {
-            "end of input" => {
-                drop(input);
-                0
-            }
-            "shutdown" => {
-                input.write_all(b"{\"id\":1,\"method\":\"shutdown\"}\n").expect("execd reads");
-                0
-            }
-            _ => {
-                host.signal(libc::SIGTERM);
-                128 + libc::SIGTERM
-            }
-        };
-        assert_eq!(host.exit_code(), Some(code), "{way}");
-        let took = before.elapsed();
-        assert!(took < SOON, "{way}: {took:?}");
-        host.until_no_session_process();
-        drop(output);
+        drop((input, output));
     }
 }

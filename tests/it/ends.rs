@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::common::outside::{self, OWN_PIDS, Trace, may_choose_pids};
 use crate::common::*;
 use crate::stream_help::{begin, next_chunk};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// As the first process of a pid namespace: whoever writes a number into `wanted` gets a stranger
 /// with that pid, which is also its session's id. Says at last whether the stranger lives. The pipe
@@ -30,30 +30,22 @@ const STRANGERS: &str = r#"
 /// Output read in one turn, and the one piece that may go beyond.
 const TURN_BYTES: u64 = (512 + 64) * 1024;
 
-fn row(execd: &mut Execd, session: &Value) -> Option<Value> {
-    let list = execd.result("list_sessions", json!({"peek": true}));
-    let rows = list["sessions"].as_array().expect("an array").clone();
-    rows.into_iter().find(|row| row["session_id"] == *session)
-}
-
 /// A session that has ended and stays listed, whose number a stranger has got meanwhile.
-fn ended_with_its_number_given_out(execd: &mut Execd) -> (Value, Value) {
+fn ended_with_its_number_given_out(execd: &mut Execd) -> (u64, i32) {
     let opened = execd.open_now(&json!({"cmd": "exec sleep 0.2"}));
-    let (session, pid) = (opened["session_id"].clone(), opened["pid"].clone());
-    eventually("it has ended", || row(execd, &session).expect("it is listed")["running"] == false);
+    let (session, pid) = (session_of(&opened), pid_of(&opened));
+    execd.until_listed_exited(session);
     let stranger = execd.file("stranger");
     let _ = std::fs::remove_file(&stranger);
     std::fs::write(execd.file("wanted"), format!("{pid}\n")).expect("it is read");
     eventually("the stranger has the number", || {
-        std::fs::read_to_string(&stranger)
-            .is_ok_and(|made| made.trim().parse().ok() == pid.as_i64())
+        std::fs::read_to_string(&stranger).is_ok_and(|made| made.trim() == pid.to_string())
     });
     (session, pid)
 }
 
-fn assert_lives(execd: &mut Execd, pid: &Value) {
-    let asked =
-        execd.result("exec_command", json!({"cmd": format!("kill -0 {pid} && echo lives")}));
+fn assert_lives(execd: &mut Execd, pid: i32) {
+    let asked = execd.run(&format!("kill -0 {pid} && echo lives"));
     assert_eq!(asked["output"], "lives\n", "the stranger was killed: {asked}");
 }
 
@@ -71,18 +63,18 @@ fn whoever_gets_the_number_of_an_ended_session_is_left_alone() {
     let mut execd = Setup::behind(&wrapper, &["--max-sessions", "2"]).unwatched().start();
 
     let (session, pid) = ended_with_its_number_given_out(&mut execd);
-    let killed = execd.result("kill_session", json!({"session_id": session}));
+    let killed = execd.kill(session);
     assert_eq!(killed["killed"], true, "{killed}");
     let summary = killed["summary"].as_str().expect("a summary");
     assert!(summary.contains("had already exited"), "{summary}");
-    assert_lives(&mut execd, &pid);
+    assert_lives(&mut execd, pid);
 
     let (session, pid) = ended_with_its_number_given_out(&mut execd);
     for _ in 0..2 {
         execd.open_now(&json!({"cmd": "exec sleep 300"}));
     }
-    assert_eq!(row(&mut execd, &session), None, "it was evicted");
-    assert_lives(&mut execd, &pid);
+    assert_eq!(execd.listed(session), None, "it was evicted");
+    assert_lives(&mut execd, pid);
     execd.close_stdin();
     assert!(execd.wait_exit().success());
     let after = std::fs::read_to_string(execd.file("after"));

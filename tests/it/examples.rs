@@ -6,15 +6,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::{fs, io, thread};
 
-use crate::common::outside::{go_on, output_at_end, output_of, stop};
+use crate::common::outside::{output_at_end, output_of};
 use crate::common::*;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// The programs that this module runs.
 const PROGRAMS: [&str; 5] =
     ["events.mjs", "follow_log.py", "parallel_tests.py", "repl.py", "serve_and_test.mjs"];
-/// The clients that they use.
 const CLIENTS: [&str; 2] = ["execd_client.mjs", "execd_client.py"];
 
 fn root() -> &'static Path {
@@ -58,7 +56,6 @@ impl Place {
         Some(command)
     }
 
-    /// One of the programs.
     fn program(&self, name: &str, args: &[&str]) -> Option<Command> {
         let interpreter = if name.ends_with(".py") { "python3" } else { "node" };
         let mut command = self.interpreter(interpreter)?;
@@ -66,7 +63,6 @@ impl Place {
         Some(command)
     }
 
-    /// Runs one of the programs to its end.
     fn run(&self, name: &str, args: &[&str]) -> Option<Output> {
         self.program(name, args).map(|mut command| output_of(&mut command))
     }
@@ -177,7 +173,6 @@ impl Relay {
         Self { path, connections }
     }
 
-    /// Cuts all connections that there are.
     fn cut(&self) {
         for stream in self.connections.lock().expect("no panic").drain(..) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -185,7 +180,6 @@ impl Relay {
     }
 }
 
-/// Starts the follower of a session.
 fn follow(place: &Place, socket: &Path, session: u64) -> Option<Child> {
     let mut command = place.program("follow_log.py", &[])?;
     command.arg(socket).arg(session.to_string()).arg(place.file("copy"));
@@ -193,7 +187,6 @@ fn follow(place: &Place, socket: &Path, session: u64) -> Option<Child> {
     Some(command.spawn().expect("it starts"))
 }
 
-/// The numbers from `first` to `last`, as seq prints them.
 fn numbers(first: u32, last: u32) -> String {
     (first..=last).map(|number| format!("{number}\n")).collect()
 }
@@ -230,31 +223,6 @@ fn follow_log_goes_on_after_a_cut_and_after_its_own_end() {
     assert!(done.status.success(), "{}", stderr(&done));
     assert_eq!(stderr(&done), format!("cut at byte {}, going on\n", first.len()));
     assert!(copied(&place) == numbers(1, 60_000), "each byte once");
-}
-
-#[test]
-fn follow_log_reads_the_log_of_an_execd_that_was_killed() {
-    let place = Place::new();
-    let mut execd = Setup::new(&[]).unwatched().start();
-    // More than a socket holds: the follower cannot have all of it before execd has gone.
-    let session = open_in_two_parts(&mut execd, 30_000, 600_000);
-    let Some(follower) = follow(&place, &execd.socket(), session) else { return };
-    eventually("the first part is copied", || copied(&place) == numbers(1, 30_000));
-    let pid = i32::try_from(follower.id()).expect("a pid");
-    stop(pid);
-    go(&execd, "go");
-    let all = numbers(1, 600_000);
-    eventually("the log has all", || {
-        let [log] = &execd.log_files()[..] else { return false };
-        fs::metadata(log).is_ok_and(|facts| facts.len() == all.len() as u64)
-    });
-    execd.signal(libc::SIGKILL);
-    execd.wait_exit();
-    go_on(pid);
-    let done = output_at_end(follower);
-    assert_eq!(done.status.code(), Some(1), "{}", stderr(&done));
-    assert!(stderr(&done).contains("no execd at "), "{}", stderr(&done));
-    assert!(copied(&place) == all, "each byte once");
 }
 
 // ---- The clients ------------------------------------------------------------------------
@@ -336,19 +304,5 @@ fn the_page_for_scripts_lists_each_example_and_each_is_run_here() {
     assert_eq!(names, known);
     for name in names {
         assert!(page.contains(&format!("](examples/{name})")), "{name} is not in docs/scripts.md");
-    }
-}
-
-#[test]
-fn what_a_stranger_reads_first_is_short() {
-    let read = |name: &str| fs::read_to_string(root().join(name)).expect("a text");
-    let words = |text: &str| text.split_whitespace().count();
-    let readme = read("README.md");
-    let (first, _) = readme.split_once("\n## Read on\n").expect("README.md has a list of pages");
-    assert!(words(first) <= 500, "README.md: {} words before Read on", words(first));
-    assert!(words(&read("docs/scripts.md")) <= 1_800, "docs/scripts.md is too long");
-    for client in CLIENTS {
-        let lines = read(&format!("docs/examples/{client}")).lines().count();
-        assert!(lines <= 150, "{client}: {lines} lines");
     }
 }

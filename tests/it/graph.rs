@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{assert_none, sources};
 
 /// The floors from the top. What stands beside each other in a row may not import its neighbour.
-const FLOORS: [&[&str]; 11] = [
+const FLOORS: [&[&str]; 12] = [
     &["main"],
     &["cli"],
+    &["mcp"],
     &["front"],
     &["families"],
     &["engine"],
     &["wire", "config"],
     &["session"],
-    &["keeper"],
+    &["keeper", "client"],
     &["sys"],
     &["pure"],
     &["limits"],
@@ -23,7 +24,6 @@ const FLOORS: [&[&str]; 11] = [
 /// A module by its path in its crate: `engine/turn`.
 type Module = String;
 
-/// The imports of each module.
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 /// The module that a file holds; the crate's root has an empty path.
@@ -133,7 +133,6 @@ fn graph_of(files: &[(String, String)]) -> Graph {
     files.iter().map(imports).collect()
 }
 
-/// The imports that go up, or to a neighbour on the same floor that stands beside.
 fn upward(graph: &Graph) -> Vec<String> {
     let mut complaints = Vec::new();
     for (from, imports) in graph {
@@ -151,7 +150,6 @@ fn upward(graph: &Graph) -> Vec<String> {
     complaints
 }
 
-/// The modules of each circle.
 fn circles(graph: &Graph) -> Vec<String> {
     let reach = |from: &Module| {
         let (mut seen, mut left) = (BTreeSet::new(), vec![from]);

@@ -23,7 +23,6 @@ use tempfile::TempDir;
 const FUSE_INIT: u32 = 26;
 const EIO: i32 = 5;
 
-/// execd beside a mount that never answers.
 struct Beside {
     execd: Execd,
     at: TempDir,
@@ -58,7 +57,6 @@ fn start(args: &[&str]) -> Option<Execd> {
     Some(execd)
 }
 
-/// The same with the mount.
 fn beside(args: &[&str]) -> Option<Beside> {
     let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
     let Ok(device) = device else {
@@ -75,7 +73,6 @@ fn beside(args: &[&str]) -> Option<Beside> {
     Some(beside)
 }
 
-/// Mounts the file system of this device in the namespace of a process.
 fn mount_in(pid: i32, device: &File, at: &TempDir) {
     let space = File::open(format!("/proc/{pid}/ns/mnt")).expect("it runs");
     let path = CString::new(at.path().to_str().expect("UTF-8")).expect("no NUL");
@@ -293,23 +290,17 @@ fn a_start_that_hangs_answers_at_its_deadline_and_goes_on() {
 ///   holds up its own request only
 #[test]
 fn a_start_that_hangs_holds_up_no_end() {
-    let Some(mut here) = beside(&[]) else { return };
-    let id = here.hang("exec_command", &json!({"cmd": "true", "workdir": here.path("x")}));
-    send_signal(here.execd.pid(), libc::SIGTERM);
-    assert_eq!(here.execd.wait_exit().code(), Some(128 + libc::SIGTERM));
-    let reply = here.execd.reply(id);
-    assert_eq!(reply["result"]["wait_status"], "shutting_down", "{reply}");
-    eventually("nothing of it is left", || here.execd.marked().is_empty());
-}
-
-/// rule: architecture.md, Starting a child: A workdir, shell or place on PATH that never answers
-///   holds up its own request only
-#[test]
-fn a_start_that_hangs_dies_with_an_execd_that_is_killed_and_holds_nothing_of_it() {
-    let Some(mut here) = beside(&[]) else { return };
-    here.hang("exec_command", &json!({"cmd": "exec sleep 300"}));
-    here.hang("exec_command", &json!({"cmd": "true", "workdir": here.path("x")}));
-    send_signal(here.execd.pid(), libc::SIGKILL);
-    here.execd.wait_exit();
-    eventually("nothing of it is left", || here.execd.marked().is_empty());
+    for signal in [libc::SIGTERM, libc::SIGKILL] {
+        let Some(mut here) = beside(&[]) else { return };
+        here.hang("exec_command", &json!({"cmd": "exec sleep 300"}));
+        let id = here.hang("exec_command", &json!({"cmd": "true", "workdir": here.path("x")}));
+        send_signal(here.execd.pid(), signal);
+        let status = here.execd.wait_exit();
+        if signal == libc::SIGTERM {
+            assert_eq!(status.code(), Some(128 + signal));
+            let reply = here.execd.reply(id);
+            assert_eq!(reply["result"]["wait_status"], "shutting_down", "{reply}");
+        }
+        eventually("nothing of it is left", || here.execd.marked().is_empty());
+    }
 }

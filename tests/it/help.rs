@@ -1,20 +1,19 @@
 //! Help, man pages and completions, as they are printed and as `make install` puts them: read by
-//! man, mandoc, bash, zsh and fish themselves (cli.md, Help).
+//! man, bash, zsh and fish themselves (cli.md, Help).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use crate::agent_help::place::told;
 use crate::common::tmux::{Tmux, can_draw};
-use crate::common::{Execd, left_out};
+use crate::common::{Execd, missing};
 use tempfile::TempDir;
 
 const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 
 fn said(words: &[&str]) -> (i32, String, String) {
-    let done = Command::new(EXECD).args(words).stdin(Stdio::null()).output().expect("it runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (done.status.code().expect("no signal"), text(done.stdout), text(done.stderr))
+    told(Command::new(EXECD).args(words).stdin(Stdio::null()).output().expect("it runs"))
 }
 
 fn printed(words: &[&str]) -> String {
@@ -29,21 +28,12 @@ fn pages() -> Vec<String> {
     names.lines().chain(["flags"]).map(str::to_owned).collect()
 }
 
-/// Whether a program is there; says so where it is not.
-fn is_there(program: &str) -> bool {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let there = path.split(':').any(|dir| Path::new(dir).join(program).exists());
-    if !there {
-        left_out(&format!("{program} is not installed"));
-    }
-    there
-}
-
 // ---- Help -------------------------------------------------------------------------------
 
 /// rule: cli.md, Help: `execd help run`, `execd run --help` tell that command alone with two
 ///   examples
 /// rule: cli.md, Help: `execd --help` fits a screen
+/// rule: agent.md, execd agent: Its help fits a screen and has the exit statuses
 #[test]
 fn help_of_one_command_is_the_same_asked_in_any_way_and_fits_a_screen() {
     for name in pages() {
@@ -59,6 +49,10 @@ fn help_of_one_command_is_the_same_asked_in_any_way_and_fits_a_screen() {
             assert_eq!(printed(&[&["help"], &words[..]].concat()), screen, "{name}");
         }
     }
+    let statuses = printed(&["help", "agent"]).replace("\n  ", " ");
+    for status in ["0 success", "1 failure", "125 refused", "124 timeout", "130 Ctrl-C", "128+N"] {
+        assert!(statuses.contains(status), "{status}");
+    }
     let overview = printed(&["--help"]);
     assert!(overview.lines().count() < 24, "{overview}");
     assert_eq!(printed(&["help"]), overview);
@@ -70,10 +64,6 @@ fn help_of_one_command_is_the_same_asked_in_any_way_and_fits_a_screen() {
 fn typos_get_the_nearest_and_misplaced_flags_their_place() {
     for (words, reason) in [
         (vec!["rnu", "x"], "unknown command \"rnu\": did you mean run? (try execd --help)"),
-        (
-            vec!["help", "lgos"],
-            "unknown command \"lgos\": did you mean logs? (try execd help --help)",
-        ),
         (
             vec!["run", "--tmeout", "1", "x"],
             "unknown flag --tmeout: did you mean --timeout? (try execd run --help)",
@@ -99,7 +89,6 @@ fn typos_get_the_nearest_and_misplaced_flags_their_place() {
 
 // ---- Man pages --------------------------------------------------------------------------
 
-/// A file with the man page of a command.
 fn page(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(format!("{name}.1"));
     std::fs::write(&path, printed(&["help", "--man", name])).expect("written");
@@ -110,73 +99,18 @@ fn page(dir: &Path, name: &str) -> PathBuf {
 ///   `execd help --man run` prints one
 #[test]
 fn man_finds_no_fault_with_any_page() {
-    if !is_there("man") || !is_there("groff") {
+    if missing("man") || missing("groff") {
         return;
     }
     let dir = TempDir::new().expect("a directory");
     for name in pages() {
         let page = page(dir.path(), &name);
-        let man = |last: &[&str]| {
-            let mut command = Command::new("man");
-            command.args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8"]).args(last).arg(&page);
-            command.env("LC_ALL", "C.UTF-8").env("MANROFFSEQ", "").env("MANWIDTH", "80");
-            command.stdin(Stdio::null()).output().expect("man runs")
-        };
-        let done = man(&["-Z"]);
+        let mut man = Command::new("man");
+        man.args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"]).arg(&page);
+        man.env("LC_ALL", "C.UTF-8").env("MANROFFSEQ", "").env("MANWIDTH", "80");
+        let done = man.stdin(Stdio::null()).output().expect("man runs");
         assert!(done.status.success() && done.stderr.is_empty(), "{name}: {done:?}");
-        let shown = String::from_utf8(man(&["-P", "cat"]).stdout).expect("UTF-8");
-        let shown = without_overstrikes(&shown);
-        let title = if name == "flags" { "execd".to_owned() } else { format!("execd-{name}") };
-        assert!(shown.contains(&format!("{}(1)", title.to_uppercase())), "{shown}");
-        for flag in flags(&printed(&["help", "--all", &name])) {
-            assert!(shown.contains(&flag), "{name}: {flag}\n{shown}");
-        }
     }
-}
-
-/// Escape sequences and overstrikes of grotty(1) taken out.
-fn without_overstrikes(text: &str) -> String {
-    let mut out = String::new();
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\x1b' => while letters.next_if(|c| !c.is_ascii_alphabetic()).is_some() {},
-            '\x08' => drop(out.pop()),
-            _ if letters.peek() == Some(&'\x08') => {
-                letters.next();
-            }
-            _ => out.push(letter),
-        }
-        if letter == '\x1b' {
-            letters.next();
-        }
-    }
-    out
-}
-
-/// rule: cli.md, Help: Man pages (`execd(1)`, `execd-run(1)`, …) come from the same table, and
-///   `execd help --man run` prints one
-#[test]
-fn mandoc_finds_no_fault_with_any_page() {
-    if !is_there("mandoc") {
-        return;
-    }
-    let dir = TempDir::new().expect("a directory");
-    for name in pages() {
-        let done = Command::new("mandoc").arg("-Tlint").arg(page(dir.path(), &name)).output();
-        let said = String::from_utf8(done.expect("mandoc runs").stdout).expect("UTF-8");
-        // A date would tell when execd was built: two builds of one source are to be the same.
-        let faults: Vec<&str> =
-            said.lines().filter(|line| !line.contains("missing date")).collect();
-        assert!(faults.is_empty(), "{name}: {faults:#?}");
-    }
-}
-
-/// The flags in a text.
-fn flags(text: &str) -> BTreeSet<String> {
-    let part = |c: char| c.is_ascii_lowercase() || c == '-';
-    let words = text.split(|c: char| !part(c));
-    words.filter(|word| word.len() > 3 && word.starts_with("--")).map(str::to_owned).collect()
 }
 
 // ---- make install -----------------------------------------------------------------------
@@ -210,7 +144,7 @@ fn files_in(dir: &Path) -> BTreeSet<String> {
 /// rule: cli.md, Help: Man pages and completions are in the package
 #[test]
 fn make_install_puts_all_of_it_below_the_prefix_and_uninstall_takes_it_away() {
-    if !is_there("make") {
+    if missing("make") {
         return;
     }
     let dir = TempDir::new().expect("a directory");
@@ -250,21 +184,8 @@ fn make_install_puts_all_of_it_below_the_prefix_and_uninstall_takes_it_away() {
     assert_eq!(files_in(&usr), BTreeSet::from(["share/man/man1/execd-like.1".to_owned()]));
 }
 
-#[test]
-fn make_install_says_what_to_do_where_nothing_is_built() {
-    if !is_there("make") {
-        return;
-    }
-    let dir = TempDir::new().expect("a directory");
-    let done = make("install", "/usr", dir.path(), "nowhere/execd");
-    let err = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(!done.status.success() && err.contains("run make build first"), "{err}");
-    assert!(files_in(dir.path()).is_empty());
-}
-
 // ---- Completions ------------------------------------------------------------------------
 
-/// A directory with execd under its own name.
 fn on_path() -> TempDir {
     let dir = TempDir::new().expect("a directory");
     std::os::unix::fs::symlink(EXECD, dir.path().join("execd")).expect("a link");
@@ -274,7 +195,7 @@ fn on_path() -> TempDir {
 /// rule: cli.md, Help: Completions for bash, zsh, fish come from the same table
 #[test]
 fn fish_offers_commands_flags_values_methods_and_ids() {
-    if !is_there("fish") {
+    if missing("fish") {
         return;
     }
     let mut execd = Execd::start();
@@ -297,25 +218,14 @@ fn fish_offers_commands_flags_values_methods_and_ids() {
         let out = String::from_utf8(done.stdout).expect("UTF-8");
         out.lines().filter_map(|row| row.split('\t').next()).map(str::to_owned).collect()
     };
-    for (line, candidates) in [
-        ("execd com", vec!["completions"]),
-        ("execd run --idle", vec!["--idle-timeout"]),
-        ("execd --for-m", vec!["--for-models"]),
-        ("execd run --signal US", vec!["USR1", "USR2"]),
-        ("execd --on-eof w", vec!["wait"]),
-        ("execd call list_s", vec!["list_sessions"]),
-        ("execd kill @1 KI", vec!["KILL"]),
-        ("execd logs cl", vec!["clean"]),
-        ("execd logs clean --old", vec!["--older-than"]),
-        ("execd logs --old", vec![]),
-        ("execd help com", vec!["completions"]),
-        ("execd help run --t", vec![]),
-        ("execd completions f", vec!["fish"]),
-    ] {
-        assert_eq!(offered(line), candidates, "{line}");
+    for (typed, completed) in COMPLETED {
+        let word = completed.trim_end().rsplit(' ').next().expect("a word");
+        let found = offered(typed);
+        // Others of this user may have sessions too.
+        let alone = found.len() == 1 || word == "@1";
+        assert!(found.iter().any(|one| one == word) && alone, "{typed}: {found:?}");
     }
-    let ids = offered("execd attach @");
-    assert!(ids.contains(&"@1".to_owned()), "{ids:?}");
+    assert!(offered("execd logs --old").is_empty(), "a flag of another command");
     let commands = offered("execd ");
     let names = printed(&["help", "--names"]);
     let names: Vec<&str> = names.lines().filter(|name| !name.contains('-')).collect();
@@ -336,7 +246,6 @@ const COMPLETED: [(&str, &str); 10] = [
     ("execd attach @1", "execd attach @1 "),
 ];
 
-/// Types each line, completes it, and looks at what the shell has made of it.
 fn complete_in(tmux: &Tmux) {
     for (typed, completed) in COMPLETED {
         tmux.typed(typed);
@@ -379,7 +288,7 @@ fn bash_completes_what_is_typed() {
 /// rule: cli.md, Help: Completions for bash, zsh, fish come from the same table
 #[test]
 fn zsh_completes_what_is_typed_from_the_first_time_on() {
-    if !can_draw() || !is_there("zsh") {
+    if !can_draw() || missing("zsh") {
         return;
     }
     let mut execd = Execd::start();

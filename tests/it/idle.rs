@@ -4,11 +4,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::outside::{self, Trace, activity, can_trace};
-use crate::common::{Execd, PATIENCE, eventually, session_of};
+use crate::common::wire::Wire;
+use crate::common::{Execd, PATIENCE, eventually, merged, session_of};
 use serde_json::json;
 
 /// How long idle processes are watched: this is what is measured, not a hope.
-const WATCHED: Duration = Duration::from_secs(10);
+const WATCHED: Duration = Duration::from_secs(5);
 /// Twice the same counters, this long apart: what was left to do has been done. Longer than
 /// the one stale timer that execd leaves to fire (limits.rs, STALE_TIMER_MS).
 const QUIET: Duration = Duration::from_millis(400);
@@ -45,54 +46,12 @@ fn makes_no_call(execd: &mut Execd) {
     assert_eq!(before.1, after.1, "(reads, writes, sleeps) of execd and its keeper");
 }
 
-/// rule: protocol.md, Framing: Many requests may wait at once
-/// rule: architecture.md, A session: An idle execd with 64 sleeping sessions and pending waits
-///   makes zero syscalls
-#[test]
-fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
-    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
-    // Half on terminals, a program in each that has printed and now waits for input.
-    let starts: Vec<u64> = (0..64)
-        .map(|at| {
-            let params =
-                json!({"cmd": "echo up; exec cat", "tty": at % 2 == 0, "yield_time_ms": 250});
-            execd.start_request("exec_command", params)
-        })
-        .collect();
-    let sessions: Vec<u64> =
-        starts.into_iter().map(|request| session_of(&execd.result_of(request))).collect();
-    // Waits of different lengths, all longer than the test: relative ones and absolute ones.
-    let waits: Vec<u64> = sessions
-        .iter()
-        .map(|session| {
-            let params = if session % 8 == 0 {
-                json!({"session_id": session, "yield_until": "2099-01-01T00:00:00Z"})
-            } else {
-                json!({"session_id": session, "yield_time_ms": 600_000 + session * 10, "stream": session % 3 == 0})
-            };
-            execd.start_request("write_stdin", params)
-        })
-        .collect();
-    execd.ping();
-    let info = execd.result("server_info", json!({}));
-    assert_eq!((&info["sessions"]["live"], &info["pending_requests"]), (&json!(64), &json!(64)));
-    makes_no_call(&mut execd);
-    for wait in waits {
-        execd.no_reply_yet(wait);
-    }
-}
-
 /// rule: architecture.md, A session: No periodic timer, nothing is polled
+/// rule: bash.md, bash and tmux: Timers live in the one deadline queue: nothing wakes for what is
+///   not due
+/// rule: attach.md, Several clients: A connected client that says nothing costs no system call
 #[test]
-fn an_execd_without_work_makes_no_call() {
-    let mut execd = Execd::start();
-    execd.run("true");
-    makes_no_call(&mut execd);
-}
-
-/// rule: architecture.md, A session: No periodic timer, nothing is polled
-#[test]
-fn what_is_left_over_from_work_costs_no_call() {
+fn what_is_left_over_from_work_and_what_is_not_due_cost_no_call() {
     let mut execd = Execd::start();
     // Members that outlive their session, a stopped leader, a holder of output, a terminal
     // whose leader has closed it, input that nobody reads.
@@ -103,31 +62,68 @@ fn what_is_left_over_from_work_costs_no_call() {
     assert!(held["note"].is_string(), "{held}");
     execd.open_with("exec sleep 300 </dev/null >/dev/null 2>&1", json!({"tty": true}));
     let deaf = session_of(&execd.open("exec sleep 300"));
-    let text = "x".repeat(100_000);
-    execd.write(json!({"session_id": deaf, "chars": text}));
+    execd.write(json!({"session_id": deaf, "chars": "x".repeat(100_000)}));
     execd.peek();
     eventually("the members are settled", || execd.session_processes().len() == 5);
+    // A client that is attached, windows and their polls, a wait of bash.
+    let mut client = Wire::connect(&execd.socket());
+    client.result("attach_session", json!({"session_id": deaf}));
+    let windows = ["sleep 300", "sleep 300 & exit 3", "exec cat"].map(|command| {
+        let keep = json!({"autoCloseWindowsOnCompletion": false});
+        let params = json!({"command": command, "background": true, "pollInterval": 3600,
+            "context": keep});
+        execd.result("bash", params)["window"].clone()
+    });
+    for window in &windows[1..] {
+        execd.notification("window_exited", |note| note["window"] == *window);
+    }
+    let params = json!({"command": "sleep 300", "stream": true, "timeout": 60,
+        "onImpossible": "wait"});
+    execd.start_request("bash", params);
+    client.result("ping", json!({}));
     makes_no_call(&mut execd);
     outside::go_on(crate::common::pid_of(&stopped));
 }
 
-/// rule: bash.md, bash and tmux: Timers live in the one deadline queue: nothing wakes for what is
-///   not due
+/// rule: protocol.md, Framing: Many requests may wait at once
+/// rule: architecture.md, A session: An idle execd with 64 sleeping sessions and pending waits
+///   makes zero syscalls
+/// rule: waits.md, What it costs: A wait on an exit, text, a regex or a count makes no system call
+///   while nothing comes, after the first looks
 #[test]
-fn windows_and_polls_that_are_not_due_cost_no_call() {
-    let mut execd = Execd::start();
-    for command in ["sleep 300", "sleep 300 & exit 3", "exec cat"] {
-        let keep = json!({"autoCloseWindowsOnCompletion": false});
-        let params = json!({"command": command, "background": true, "pollInterval": 3600,
-            "context": keep});
-        assert_eq!(execd.result("bash", params)["status"], "background");
+fn sixty_four_sessions_and_sixty_four_waits_cost_no_call() {
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
+    // Half on terminals, a program in each that has printed and now waits for input.
+    let starts = [false, true].map(|tty| {
+        let params = json!({"cmd": "echo up; exec cat", "tty": tty, "yield_time_ms": 250});
+        [(); 32].map(|()| execd.start_request("exec_command", &params))
+    });
+    let sessions = starts.concat().into_iter().map(|start| session_of(&execd.result_of(start)));
+    let sessions: Vec<u64> = sessions.collect();
+    // What is told by what comes: a wait for it looks at nothing while nothing comes.
+    let conditions = [
+        json!({}),
+        json!({"until": {"text": "never"}, "stream": true}),
+        json!({"until": {"regex": "nev(er)?$"}, "stop": {"regex": "(?i)error"}}),
+        json!({"until": {"text": ["never", "no"], "count": 3}}),
+        json!({"until": {"tree_exit": true}}),
+    ];
+    // Waits of different lengths, all longer than the test: relative ones and absolute ones.
+    let mut waits = Vec::new();
+    for (condition, session) in conditions.iter().cycle().zip(sessions) {
+        let params = if session % 8 == 0 {
+            json!({"session_id": session, "yield_until": "2099-01-01T00:00:00Z"})
+        } else {
+            let params = json!({"session_id": session, "yield_time_ms": 600_000 + session * 10});
+            merged(params, condition.clone())
+        };
+        waits.push(execd.start_request("write_stdin", params));
     }
-    execd.notification("window_exited", |note| note["window"] == "@2");
-    execd.notification("window_exited", |note| note["window"] == "@3");
-    let list = execd.result("tmux", json!({"action": "list"}));
-    assert_eq!(list["windows"].as_array().map(Vec::len), Some(3), "{list}");
-    let params = json!({"command": "sleep 300", "stream": true, "timeout": 60,
-        "onImpossible": "wait"});
-    execd.start_request("bash", params);
+    execd.ping();
+    let info = execd.result("server_info", json!({}));
+    assert_eq!((&info["sessions"]["live"], &info["pending_requests"]), (&json!(64), &json!(64)));
     makes_no_call(&mut execd);
+    for wait in waits {
+        execd.no_reply_yet(wait);
+    }
 }

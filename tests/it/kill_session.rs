@@ -14,11 +14,12 @@ fn escalated(result: &Value) -> bool {
     result.get("escalated").is_some_and(|told| told.as_bool().expect("a boolean"))
 }
 
+/// A command that ignores SIGTERM.
+const DEAF: &str = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
+
 fn kill_with(execd: &mut Execd, session: u64, signal: Value) -> Value {
     execd.result("kill_session", json!({"session_id": session, "signal": signal}))
 }
-
-// ---- Signals ----------------------------------------------------------------------------
 
 /// rule: unified-exec.md, kill_session: The default signal is SIGTERM
 /// rule: unified-exec.md, kill_session: Signals in any case, with or without SIG, or a number
@@ -57,44 +58,53 @@ fn the_signal_asked_for_arrives_and_the_default_is_sigterm() {
 #[test]
 fn what_is_no_signal_and_what_ends_nothing_is_refused() {
     let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
-    let mut refuse = |signal: Value| {
-        let params = json!({"session_id": session, "signal": signal});
-        execd.refused("kill_session", params, "signal")
-    };
-    for name in ["FOO", "sigsomething", ""] {
-        let wanted = format!("unknown signal \"{name}\" (use SIGTERM, SIGINT, SIGKILL, …)");
-        assert_eq!(refuse(json!(name)), wanted);
+    let opened = execd.open("sleep 60");
+    for signal in [json!(""), json!(-1), json!(65), json!(1.5), json!("SIGSTOP"), json!("tstp")] {
+        execd.refused("kill_session", json!({"session_id": 1, "signal": signal}), "signal");
     }
-    for signal in [json!(-1), json!(65), json!(1.5), json!(true), json!([15])] {
-        refuse(signal);
-    }
-    for signal in [json!(0), json!("SIGSTOP"), json!("tstp"), json!("SIGTTIN"), json!(18)] {
-        refuse(signal);
-    }
-    let pid = pid_of(&execd.poll_now(session));
-    assert_eq!(process_state(pid), Some('S'), "it was neither stopped nor ended");
+    assert_eq!(process_state(pid_of(&opened)), Some('S'), "it was neither stopped nor ended");
 }
-
-// ---- The result -------------------------------------------------------------------------
 
 /// rule: unified-exec.md, kill_session: It answers as soon as all are gone
 /// rule: unified-exec.md, kill_session: The result has found, killed, escalated, exit_code or
 ///   signal, log_path, final_output, summary
+/// rule: unified-exec.md, kill_session: Unknown session: `{found: false, session_id}`, no error
+/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
+/// rule: architecture.md, Bounds: execd guards other sessions from one session
+/// rule: protocol.md, kill_session: the signal that was asked for
+/// rule: architecture.md, Ending a session: A stopped process is continued, so that it can act on
+///   the signal
 #[test]
-fn the_result_tells_what_became_of_the_session() {
+fn the_result_tells_what_became_of_the_session_which_is_gone_then() {
     let mut execd = Execd::start();
-    let first = execd.open("sleep 60");
-    let result = execd.kill(1);
-    assert_eq!((&result["found"], &result["session_id"]), (&json!(true), &json!(1)));
+    let other = session_of(&execd.open(&format!("{}; exit 3", until_file("go"))));
+    let opened = execd.open("sleep 60");
+    let (session, pid) = (session_of(&opened), pid_of(&opened));
+    send_signal(pid, libc::SIGSTOP);
+    eventually("it is stopped", || process_state(pid) == Some('T'));
+    let poll = json!({"session_id": session, "yield_time_ms": 50_000});
+    let poll = execd.start_request("write_stdin", poll);
+    let result = execd.kill(session);
+    let told = execd.result_of(poll);
+    assert_eq!((&told["wait_status"], &told["signal"]), (&json!("completed"), &json!("SIGTERM")));
+    assert_eq!((&result["found"], &result["session_id"]), (&json!(true), &json!(session)));
+    assert_eq!((&result["pid"], &result["asked_signal"]), (&json!(pid), &json!("SIGTERM")));
     assert_eq!((&result["killed"], escalated(&result)), (&json!(true), false));
-    assert_eq!(result["signal"], "SIGTERM");
-    assert_eq!(result["log_path"], first["log_path"]);
-    let pid = pid_of(&first);
-    let summary = format!("Killed session 1 (pid {pid}) with SIGTERM — signal=SIGTERM");
+    assert_eq!((&result["signal"], &result["log_path"]), (&json!("SIGTERM"), &opened["log_path"]));
+    let summary = format!("Killed session {session} (pid {pid}) with SIGTERM — signal=SIGTERM");
     assert_eq!(result["summary"], summary);
     assert_absent(&result, &["exit_code", "survivors", "note"]);
     assert!(!is_alive(pid));
+    assert!(execd.listed(session).is_none() && execd.listed(other).is_some());
+    execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
+    assert_eq!(execd.kill(session)["found"], false);
+    assert_eq!(execd.kill(99), json!({"found": false, "session_id": 99}));
+    // The kill of one that has exited tells its exit.
+    go(&execd, "go");
+    execd.until_listed_exited(other);
+    let result = execd.kill(other);
+    assert_eq!((&result["found"], &result["exit_code"]), (&json!(true), &json!(3)));
+    execd.failed("write_stdin", json!({"session_id": other}), "unknown_session");
 }
 
 /// rule: architecture.md, Ending a session: After the grace SIGKILL the same way
@@ -102,28 +112,37 @@ fn the_result_tells_what_became_of_the_session() {
 #[test]
 fn a_command_that_ignores_the_signal_gets_sigkill() {
     let mut execd = Execd::start();
-    let deaf = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
-    let session = execd.open_until(deaf, "ready");
-    let pid = pid_of(&execd.poll_now(session));
+    let first = execd.open_until(DEAF, "ready");
+    let pid = pid_of(&execd.listed(first).expect("a row"));
+    let job = execd.open_until(&format!("({DEAF}) & sleep 300"), "ready");
+    let asked = execd.open_until(DEAF, "ready");
+    let kill = |session| json!({"session_id": session});
     let started = now();
-    let result = execd.kill(session);
+    let kills =
+        [first, first, job].map(|session| execd.start_request("kill_session", kill(session)));
+    let results = kills.map(|id| execd.result_of(id));
     assert!(started.elapsed().as_millis() >= 1_900, "after a grace of 2 s");
-    assert_eq!((&result["killed"], &result["escalated"]), (&json!(true), &json!(true)));
-    assert_eq!(result["signal"], "SIGKILL");
+    // Two kills of one session are both answered, and so is a background job that ignores it too.
+    for at in [0, 2] {
+        assert!(results[at]["killed"] == true && escalated(&results[at]), "{results:?}");
+    }
+    assert_eq!(
+        (&results[0]["signal"], &results[1]["signal"]),
+        (&json!("SIGKILL"), &json!("SIGKILL"))
+    );
     let summary = format!(
         "Killed session 1 (pid {pid}) with SIGTERM — escalated to SIGKILL — signal=SIGKILL"
     );
-    assert_eq!(result["summary"], summary);
-    // A background job that ignores it too.
-    let session = execd.open_until(&format!("({deaf}) & sleep 300"), "ready");
-    let result = execd.kill(session);
-    assert_eq!((&result["killed"], &result["escalated"]), (&json!(true), &json!(true)));
-    assert_eq!(execd.session_processes().len(), 0);
-    // SIGKILL that was asked for is no escalation.
-    let session = execd.open_until(deaf, "ready");
-    let result = kill_with(&mut execd, session, json!("KILL"));
+    assert_eq!(results[0]["summary"], summary);
+    // SIGKILL that was asked for is no escalation, and ends the grace of an earlier signal.
+    let result = kill_with(&mut execd, asked, json!("KILL"));
     assert_eq!((&result["signal"], escalated(&result)), (&json!("SIGKILL"), false));
     assert_absent(&result, &["note"]);
+    let session = execd.open_until(DEAF, "ready");
+    let gentle = execd.start_request("kill_session", kill(session));
+    assert_eq!(kill_with(&mut execd, session, json!("SIGKILL"))["signal"], "SIGKILL");
+    assert_eq!(execd.result_of(gentle)["signal"], "SIGKILL");
+    assert_eq!(execd.session_processes().len(), 0);
 }
 
 /// rule: unified-exec.md, kill_session: `final_output` is truncated like any output
@@ -138,27 +157,6 @@ fn final_output_holds_what_nobody_had_read_truncated_like_any_output() {
     assert_eq!(text, expected.join("\n"));
     assert!(log_of(&result).ends_with(b"\n3000\n"), "the log is complete");
 }
-
-/// rule: unified-exec.md, kill_session: Unknown session: `{found: false, session_id}`, no error
-/// rule: unified-exec.md, write_stdin: Observing the exit removes the session
-#[test]
-fn a_killed_session_is_gone_and_killing_an_exited_one_tells_its_exit() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("sleep 60"));
-    execd.kill(session);
-    assert_eq!(execd.result("list_sessions", json!({}))["sessions"], json!([]));
-    execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
-    assert_eq!(execd.kill(session)["found"], false);
-    assert_eq!(execd.kill(99), json!({"found": false, "session_id": 99}));
-    let session = session_of(&execd.open(&format!("{}; exit 3", until_file("go"))));
-    go(&execd, "go");
-    execd.until_listed_exited(session);
-    let result = execd.kill(session);
-    assert_eq!((&result["found"], &result["exit_code"]), (&json!(true), &json!(3)));
-    execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
-}
-
-// ---- Whom it reaches --------------------------------------------------------------------
 
 /// rule: architecture.md, Ending a session: Background jobs and their process groups belong to the
 ///   session
@@ -179,77 +177,6 @@ fn background_jobs_and_job_control_groups_are_reached() {
         assert_eq!((&result["killed"], escalated(&result)), (&json!(true), false), "{result}");
         assert_eq!(execd.session_processes().len(), 0, "all are gone when the answer comes");
     }
-}
-
-/// rule: architecture.md, Ending a session: A stopped process is continued, so that it can act on
-///   the signal
-#[test]
-fn a_stopped_process_is_ended_without_escalation() {
-    let mut execd = Execd::start();
-    let first = execd.open("sleep 60");
-    let pid = pid_of(&first);
-    send_signal(pid, libc::SIGSTOP);
-    eventually("it is stopped", || process_state(pid) == Some('T'));
-    let result = execd.kill(session_of(&first));
-    assert_eq!((&result["signal"], escalated(&result)), (&json!("SIGTERM"), false));
-}
-
-/// rule: architecture.md, Bounds: execd guards other sessions from one session
-#[test]
-fn other_sessions_are_left_alone() {
-    let mut execd = Execd::start();
-    let sessions = execd.open_all(&["sleep 60", "sleep 60"]);
-    execd.kill(sessions[0]);
-    assert_eq!(execd.poll_now(sessions[1])["session_id"], sessions[1]);
-}
-
-// ---- Waits while it is killed -----------------------------------------------------------
-
-#[test]
-fn a_waiting_poll_and_a_waiting_exec_command_get_the_exit() {
-    let mut execd = Execd::start();
-    let polled = session_of(&execd.open("sleep 60"));
-    let poll =
-        execd.start_request("write_stdin", json!({"session_id": polled, "yield_time_ms": 50_000}));
-    let exec =
-        execd.start_request("exec_command", json!({"cmd": "sleep 60", "yield_time_ms": 30_000}));
-    let started = execd.notification("session_started", |note| note["session_id"] != polled);
-    for (session, request) in [(polled, poll), (session_of(&started), exec)] {
-        execd.kill(session);
-        let result = execd.result_of(request);
-        assert_eq!(
-            (&result["wait_status"], &result["signal"]),
-            (&json!("completed"), &json!("SIGTERM"))
-        );
-    }
-}
-
-#[test]
-fn two_kills_of_one_session_are_both_answered() {
-    let mut execd = Execd::start();
-    let cmd = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
-    let session = execd.open_until(cmd, "ready");
-    let kills =
-        [(); 2].map(|()| execd.start_request("kill_session", json!({"session_id": session})));
-    for kill in kills {
-        let result = execd.result_of(kill);
-        assert_eq!(
-            (&result["found"], &result["signal"]),
-            (&json!(true), &json!("SIGKILL")),
-            "{result}"
-        );
-    }
-}
-
-#[test]
-fn a_stronger_signal_ends_the_grace_of_an_earlier_one() {
-    let mut execd = Execd::start();
-    let cmd = "trap '' TERM; echo ready; while :; do sleep 0.02; done";
-    let session = execd.open_until(cmd, "ready");
-    let gentle = execd.start_request("kill_session", json!({"session_id": session}));
-    let result = kill_with(&mut execd, session, json!("SIGKILL"));
-    assert_eq!(result["signal"], "SIGKILL");
-    assert_eq!(execd.result_of(gentle)["signal"], "SIGKILL");
 }
 
 /// The story: each look for members signalled whoever was new, so the commands that a trap

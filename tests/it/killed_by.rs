@@ -4,14 +4,14 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// A command that runs until it is ended.
 const STAYS: &str = "echo ready; sleep 300";
 
-/// The session_exited of a session.
 fn exit_of(execd: &mut Execd, session: u64) -> Value {
     execd.notification("session_exited", |exit| exit["session_id"] == session)
 }
 
+/// rule: protocol.md, killed_by: Of a shell that had ended by itself nothing is told, also where
+///   what it left behind is ended
 /// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
 ///   ended it
 #[test]
@@ -27,26 +27,13 @@ fn kill_session_is_told_by_its_reply_by_other_waits_and_by_the_notification() {
     let header = polled["header"].as_str().expect("text");
     assert!(header.contains("\nsignal: SIGTERM\nkilled_by: kill_session\n"), "{header}");
     assert_eq!(exit_of(&mut execd, session)["killed_by"], "kill_session");
-}
-
-/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
-///   ended it
-#[test]
-fn a_trap_that_makes_an_exit_status_of_the_signal_was_killed_all_the_same() {
-    let mut execd = Execd::start();
-    let session =
-        execd.open_until("trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done", "ready");
+    // Also where a trap has made an exit status of the signal.
+    let trap = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done";
+    let session = execd.open_until(trap, "ready");
     let killed = execd.kill(session);
     assert_eq!((&killed["exit_code"], &killed["killed_by"]), (&json!(7), &json!("kill_session")));
-}
-
-/// rule: protocol.md, killed_by: Of a shell that had ended by itself nothing is told, also where
-///   what it left behind is ended
-#[test]
-fn a_shell_that_had_ended_by_itself_was_not_killed_with_what_holds_its_output() {
-    let mut execd = Execd::start();
+    // Not where the shell had ended by itself, and what holds its output was ended.
     let opened = execd.open("sleep 300 & exit 3");
-    assert_eq!(opened["shell_exit_code"], 3);
     let killed = execd.kill(session_of(&opened));
     assert_eq!((&killed["killed"], &killed["exit_code"]), (&json!(true), &json!(3)));
     assert_absent(&killed, &["killed_by"]);
@@ -73,33 +60,6 @@ fn an_end_that_execd_did_not_bring_about_is_a_signal_from_outside_or_its_own() {
     assert!(text.contains("[exited signal=SIGTERM, killed by signal from outside]"), "{text}");
 }
 
-/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
-///   ended it
-#[test]
-fn the_stream_family_says_timeout_or_kill_process_as_long_as_it_remembers() {
-    let mut execd = Execd::start();
-    let ended = execd.result("bash_stream", json!({"command": "sleep 300", "timeoutMs": 300}));
-    assert_eq!((&ended["timedOut"], &ended["killedBy"]), (&json!(true), &json!("timeout")));
-    let opened = execd.result("bash_stream", json!({"command": "sleep 300", "yieldMs": 250}));
-    let id = opened["sessionId"].clone();
-    let killed = execd.result("kill_process", json!({"sessionId": id}));
-    assert_eq!(killed["killedBy"], "kill_process");
-    assert_eq!(execd.result("poll_process", json!({"sessionId": id}))["killedBy"], "kill_process");
-    let opened = execd.result("bash_stream", json!({"command": "sleep 300", "yieldMs": 250}));
-    let late = json!({"sessionId": opened["sessionId"], "killIf": "timeout", "waitMs": 1});
-    assert_eq!(execd.result("poll_process", late)["killedBy"], "timeout");
-    let listed = execd.result("list_processes", json!({}));
-    let words: Vec<&str> = listed["processes"]
-        .as_array()
-        .expect("an array")
-        .iter()
-        .map(|row| row["killedBy"].as_str().expect("a word"))
-        .collect();
-    assert_eq!(words, ["timeout", "kill_process", "timeout"], "newest first");
-    let told = execd.result("wait_for", json!({"session_ids": [id]}));
-    assert_eq!(told["sessions"][0]["killed_by"], "kill_process");
-}
-
 /// rule: protocol.md, killed_by: A signal that no SIGKILL follows counts for 2 s, and where the
 ///   session ended by it
 #[test]
@@ -118,22 +78,7 @@ fn a_handled_signal_is_the_reason_for_an_end_that_follows_and_not_for_one_much_l
 
 /// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
 ///   ended it
-#[test]
-fn the_bash_family_says_timeout_cancel_or_kill_window() {
-    let mut execd = Execd::start();
-    let late = json!({"command": "sleep 300", "timeout": 0.3, "timeoutAction": "kill"});
-    assert_eq!(execd.result("bash", late)["killed_by"], "timeout");
-    let request = execd.start_request("bash", json!({"command": "echo ready; sleep 300"}));
-    execd.no_reply_yet(request);
-    assert!(execd.cancel(request));
-    assert_eq!(execd.result_of(request)["killed_by"], "cancel");
-    let opened = execd.result("bash", json!({"command": "sleep 300", "background": true}));
-    execd.result("tmux", json!({"action": "kill", "window": opened["window"]}));
-    assert_eq!(exit_of(&mut execd, 3)["killed_by"], "kill_window");
-}
-
-/// rule: protocol.md, killed_by: Who asked is told where execd has sent the shell a signal that
-///   ended it
+/// rule: protocol.md, Events: The end of execd is told as the reason of each kill
 #[test]
 fn the_end_of_execd_says_shutdown_or_that_its_client_has_gone() {
     for closes in [false, true] {

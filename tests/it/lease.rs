@@ -1,7 +1,7 @@
 //! A client that is gone and does not say so: the lease (protocol.md, How execd ends), and the line
 //! by which a client knows where execd's own output begins.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crate::common::{Execd, Host, Setup, eventually, send_signal};
 use serde_json::json;
 
-/// The lease of most tests.
 const LEASE: Duration = Duration::from_secs(1);
 /// Requests whose answers, 4 KB each, are more than the 8 MiB that execd holds and a pipe, by less
 /// than another pipe.
@@ -22,7 +21,6 @@ const BEAT: Duration = Duration::from_millis(50);
 /// What a session's end says of why execd ended.
 const SAID: &str = "execd: nothing came on stdin for 1000 ms (--lease)\n";
 
-/// An execd with that lease.
 fn leased(lease: Duration) -> Setup {
     let mut setup = Setup::new(&["--lease", &lease.as_secs().to_string()]);
     setup.command().stderr(Stdio::piped());
@@ -75,7 +73,7 @@ fn a_client_that_beats_is_there_until_it_is_stopped() {
         .expect("bash runs");
     let beats = client.stdout.take().expect("a pipe");
     // Long enough that bash gets its turn on a busy machine.
-    let lease = 4 * LEASE;
+    let lease = 2 * LEASE;
     let mut execd = leased(lease).on(beats, Stdio::null());
     let in_time = beat_beyond(lease, || {});
     let lives = execd.try_exit().is_none();
@@ -87,7 +85,7 @@ fn a_client_that_beats_is_there_until_it_is_stopped() {
     client.wait().expect("it is our child");
     assert!(lives || !in_time, "{}", execd.stderr());
     assert_eq!(ended, Some(0));
-    assert_eq!(execd.whole_stderr(), SAID.replace("1000", "4000"));
+    assert_eq!(execd.whole_stderr(), SAID.replace("1000", "2000"));
     assert!(!lives || within >= lease / 2, "{within:?}");
 }
 
@@ -128,23 +126,6 @@ fn a_stderr_that_takes_nothing_does_not_keep_execd() {
     let mut execd = setup.on(Stdio::piped(), Stdio::null());
     assert_eq!(execd.exit_code(), Some(0));
     drop(reader);
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: While stdin is not read because too
-///   much is unsent, a client that takes none of that for the time of `--lease` is gone
-#[test]
-fn a_client_that_takes_its_answers_slowly_is_there() {
-    let mut execd = full(LEASE);
-    let mut stdout = execd.child().stdout.take().expect("a pipe");
-    let mut piece = vec![0; 16 * 1024];
-    let in_time = beat_beyond(LEASE, || {
-        // An execd that has ended leaves nothing to read.
-        let _ = stdout.read(&mut piece);
-    });
-    let lives = execd.try_exit().is_none();
-    drop(stdout);
-    execd.wait_exit();
-    assert!(lives || !in_time, "{}", execd.stderr());
 }
 
 /// Its blank lines lay in the pipe unread, and it was ended as silent.
@@ -203,31 +184,6 @@ fn an_execd_that_stood_still_hears_what_came_meanwhile() {
     execd.signal(libc::SIGCONT);
     execd.ping();
     execd.close_stdin();
-    assert_eq!(execd.exit_code(), Some(0));
-    assert_eq!(execd.whole_stderr(), "");
-}
-
-/// rule: protocol.md, End of input, signals, a lost reader: An execd that stood still reads what
-///   came meanwhile before it judges its `--lease`
-#[test]
-fn an_execd_that_stood_still_sees_what_was_taken_meanwhile() {
-    let mut execd = full(3 * LEASE);
-    execd.until_idle(|| 0);
-    let mut stdout = execd.child().stdout.take().expect("a pipe");
-    let mut first = [0; 8 * 1024];
-    stdout.read_exact(&mut first).expect("the first answer begins");
-    execd.signal(libc::SIGSTOP);
-    eventually("execd is stopped", || crate::common::process_state(execd.pid()) == Some('T'));
-    let stopped = Instant::now();
-    let mut rest = vec![0; 32 * 1024];
-    stdout.read_exact(&mut rest).expect("what the pipe has");
-    eventually("the lease is over", || stopped.elapsed() > 3 * LEASE + LEASE / 5);
-    execd.signal(libc::SIGCONT);
-    let mut lines = BufReader::new(stdout).lines();
-    let last = format!("{:0>4000}", PINGS - 1);
-    let answered = lines.by_ref().map_while(Result::ok).any(|line| line.contains(&last));
-    assert!(answered, "{}", execd.stderr());
-    drop(execd.child().stdin.take());
     assert_eq!(execd.exit_code(), Some(0));
     assert_eq!(execd.whole_stderr(), "");
 }

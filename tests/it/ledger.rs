@@ -6,10 +6,8 @@ use crate::common::*;
 use serde_json::{Value, json};
 
 const SOCKET: [&str; 2] = ["--socket", "here.sock"];
-/// Events that are kept.
 const KEPT: u64 = 1_024;
 
-/// An execd with a socket, and a client of that.
 fn with_client(flags: &[&str]) -> (Execd, Wire) {
     let execd = Execd::with(&[&SOCKET, flags].concat(), &[]);
     let wire = Wire::connect(&execd.file("here.sock"));
@@ -35,17 +33,14 @@ fn carrier() -> Value {
     json!({"session_id": 777_777, "on_exit": "none", "events": true})
 }
 
-/// What the next reply of a client of the socket carries.
 fn carried(wire: &mut Wire) -> Vec<String> {
     told(&wire.result("set_on_exit", carrier())["events"])
 }
 
-/// What the next reply of the client on stdin carries.
 fn carried_by(execd: &mut Execd) -> Vec<String> {
     told(&execd.result("set_on_exit", carrier())["events"])
 }
 
-/// Everything behind a number.
 fn after(wire: &mut Wire, after: u64) -> Vec<String> {
     told(&wire.result("events", json!({"after": after}))["events"])
 }
@@ -234,31 +229,10 @@ fn each_method_that_says_so_carries_events_and_what_is_left_comes_with_the_next(
     assert_eq!(carried(&mut wire), [""; 0]);
 }
 
-/// rule: protocol.md, Events: in the families of `bash_stream` and `bash` also when its shell has
-///   and others [hold the output](bash-stream.md#output-after-the-shell)
-#[test]
-fn an_end_that_is_told_while_others_hold_the_output_is_not_carried_when_they_are_gone() {
-    let (mut execd, mut wire) = with_client(&[]);
-    wire.result("ping", json!({}));
-    execd.run("mkfifo bash_stream bash");
-    carried(&mut wire);
-    for (method, code) in [("bash_stream", "exitCode"), ("bash", "exit_code")] {
-        let fifo = execd.file(method);
-        let command = format!("head -c 1 {method} >&2 & exit 3");
-        let report = execd.result(method, json!({"command": command}));
-        assert_eq!(report[code], 3, "{report}");
-        assert_eq!(carried(&mut wire).len(), 1, "{method}: another client has it at once");
-        // Who holds the output ends.
-        std::fs::write(&fifo, "x").expect("it is read");
-        execd.notification("session_exited", |_| true);
-        assert_eq!(carried_by(&mut execd), [""; 0], "{method}");
-        assert_eq!(carried(&mut wire), [""; 0], "{method}");
-    }
-}
-
 /// rule: protocol.md, Events: A cancelled request carries nothing
+/// rule: protocol.md, Events: A request without an id tells nothing
 #[test]
-fn a_cancelled_request_carries_no_events() {
+fn a_request_that_is_cancelled_or_not_answered_carries_no_events() {
     let mut execd = Execd::start();
     let stays = session_of(&execd.open("sleep 300"));
     let poll = json!({"session_id": stays, "yield_time_ms": 60_000, "events": true});
@@ -270,17 +244,7 @@ fn a_cancelled_request_carries_no_events() {
     let reply = execd.result_of(poll);
     assert_eq!(reply["wait_status"], "cancelled");
     assert_absent(&reply, &["events"]);
-    assert_eq!(carried_by(&mut execd), [format!("1 {ends} exited -")]);
-}
-
-/// rule: protocol.md, Events: A request without an id tells nothing
-#[test]
-fn a_request_that_is_not_answered_tells_nothing() {
-    let mut execd = Execd::start();
-    let ends = session_of(&execd.open("sleep 0.3"));
-    execd.notification("session_exited", |exit| exit["session_id"] == ends);
-    for method in ["events", "list_sessions"] {
-        let params = if method == "events" { json!({}) } else { json!({"events": true}) };
+    for (method, params) in [("events", json!({})), ("list_sessions", json!({"events": true}))] {
         execd.send_line(&json!({"method": method, "params": params}).to_string());
     }
     assert_eq!(carried_by(&mut execd), [format!("1 {ends} exited -")]);
@@ -372,20 +336,6 @@ fn a_deleted_log_is_an_event_once() {
     let both = [format!("1 {session} {first} -"), format!("2 {session} {then} -")];
     assert_eq!(carried(&mut wire), both);
     assert_eq!(carried(&mut wire), [""; 0]);
-}
-
-/// rule: protocol.md, Events: The end of execd is told as the reason of each kill
-#[test]
-fn shutdown_is_told_to_who_waits_for_events() {
-    let (mut execd, mut wire) = with_client(&[]);
-    wire.result("ping", json!({}));
-    let session = execd.open_until("echo ready; sleep 300", "ready");
-    let waits = wire.send("events", json!({"wait_ms": 300_000}));
-    wire.result("ping", json!({}));
-    execd.start_request("shutdown", json!({}));
-    let page = wire.reply(waits)["result"].clone();
-    assert_eq!(told(&page["events"]), [format!("1 {session} killed shutdown")]);
-    assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
 /// rule: protocol.md, Events: Helpers of execd's own are not in it

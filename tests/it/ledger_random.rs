@@ -12,9 +12,7 @@ use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
 
-/// Steps of one story.
 const STEPS: usize = 150;
-/// Sessions that the table holds: others are evicted.
 const SESSIONS: &str = "6";
 
 /// What a client was told of ends by replies of this connection, and ever.
@@ -26,7 +24,6 @@ struct Told {
 }
 
 impl Told {
-    /// Notes what a reply to a call about `session` tells.
     fn read(&mut self, reply: &Value, session: u64, story: &str) {
         let result = &reply["result"];
         let mut own = BTreeSet::new();
@@ -64,13 +61,18 @@ fn ends_in(value: &Value, session: u64, ends: &mut BTreeSet<u64>) {
         return all.iter().for_each(|one| ends_in(one, session, ends));
     }
     let Some(fields) = value.as_object() else { return };
-    let named = ["session_id", "sessionId"].iter().find_map(|name| value[*name].as_u64());
-    let session = named.unwrap_or(session);
+    let session = session_in(value).unwrap_or(session);
     if ["exit_code", "exitCode", "signal"].iter().any(|name| fields.contains_key(*name)) {
         ends.insert(session);
     }
     let others = fields.iter().filter(|(name, _)| *name != "events");
     others.for_each(|(_, one)| ends_in(one, session, ends));
+}
+
+/// The session that an object names, a window too.
+fn session_in(value: &Value) -> Option<u64> {
+    let named = ["session_id", "sessionId"].iter().find_map(|name| value[*name].as_u64());
+    named.or_else(|| value["window"].as_str()?.trim_start_matches('@').parse().ok())
 }
 
 struct World {
@@ -96,7 +98,6 @@ impl World {
         Self { execd, wire, told, sessions: Vec::new(), number: Random(seed), story }
     }
 
-    /// A request of one of the clients, and what its reply tells.
     fn ask(&mut self, client: usize, method: &str, params: Value, session: u64) {
         let reply = if client == 0 {
             self.execd.ask(method, params)
@@ -113,15 +114,21 @@ impl World {
         let fifo = OpenOptions::new().read(true).write(true).open(self.execd.file(&hold));
         let kinds = ["HOLD; exit 3", "HOLD & exit 3", "trap '' TERM; HOLD; exit 3"];
         let cmd = self.number.of(&kinds).replace("HOLD", &format!("head -c 1 {hold} >&2"));
-        let id = self.execd.start_request("exec_command", json!({"cmd": cmd, "events": true}));
-        self.execd.cancel(id);
+        let (method, params) = match self.number.below(4) {
+            0 => ("bash_stream", json!({"command": cmd, "stream": false})),
+            1 => ("bash", json!({"command": cmd, "background": true})),
+            _ => ("exec_command", json!({"cmd": cmd, "events": true})),
+        };
+        let id = self.execd.start_request(method, params);
+        if method != "bash" {
+            self.execd.cancel(id);
+        }
         let reply = self.execd.reply(id);
-        let session = reply["result"]["session_id"].as_u64().expect("an id");
+        let session = session_in(&reply["result"]).expect("an id");
         self.told[0].read(&reply, session, &self.story);
         self.sessions.push((session, fifo.expect("it is made")));
     }
 
-    /// A call about a session, or about all of them.
     fn call(&mut self) {
         let client = self.number.below(2);
         let at = self.number.below(self.sessions.len());
@@ -140,6 +147,8 @@ impl World {
             ("kill_process", json!({"sessionId": id})),
             ("list_processes", json!({})),
             ("get_process_log", json!({"sessionId": id})),
+            ("tmux", json!({"action": "list"})),
+            ("tmux", json!({"action": "peek", "window": format!("@{id}")})),
         ];
         let (method, params) = self.number.of(&calls).clone();
         self.ask(client, method, params, id);
@@ -178,7 +187,6 @@ impl World {
         self.sessions[at].1.write_all(b"x").expect("it is open");
     }
 
-    /// All end; both clients ask for what is left.
     fn finish(mut self) {
         (0..self.sessions.len()).for_each(|at| self.let_go(at));
         let ids: BTreeSet<u64> = self.sessions.iter().map(|(id, _)| *id).collect();
@@ -198,6 +206,13 @@ impl World {
 
 /// rule: protocol.md, Events: Each event is told to a client once at most by replies, and never
 ///   lost to one that asks for it by number
+/// rule: protocol.md, Events: An event that a reply tells by itself counts as told, whoever opted
+///   in
+/// rule: protocol.md, Events: in the families of `bash_stream` and `bash` also when its shell has
+///   and others [hold the output](bash-stream.md#output-after-the-shell)
+/// rule: protocol.md, Events: A reply tells an end where it has the exit code or the signal, also
+///   before it is one of these events
+/// rule: protocol.md, Events: what the answer to a cancelled request says by itself counts as told
 /// rule: protocol.md, Events: A client that lost its connection asks for what is behind the number
 ///   that it knows
 #[test]

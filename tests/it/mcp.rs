@@ -29,8 +29,6 @@ fn the_clients_version_is_answered_where_it_is_known() {
             "{error}"
         );
     }
-    // Whatever else is wrong with it.
-    assert_eq!(execd.result("initialize", json!({}))["protocolVersion"], "2025-11-25");
     execd.nothing_but_a_ping();
 }
 
@@ -862,7 +860,10 @@ fn a_client_that_reads_nothing_and_dies_leaves_nothing() {
     let stdout = host.child().stdout.take().expect("stdout");
     let params = tool("exec_command", &json!({"cmd": "exec sleep 1000"}));
     let start = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    let list = |id| format!("{{\"id\":{id},\"method\":\"tools/list\",\"params\":{{}}}}\n");
+    let list = |id| {
+        let list = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {}});
+        format!("{list}\n")
+    };
     let lines = format!("{start}\n{}", (2..2_000).map(list).collect::<String>());
     let writer = std::thread::spawn(move || {
         use std::io::Write as _;

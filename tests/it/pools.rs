@@ -13,8 +13,7 @@ use crate::common::{eventually, missing, now, outside, send_signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Tasks of a pool.
-const TASKS: usize = 200;
+const TASKS: usize = 100;
 /// Runs that the programs of the document have at once.
 const AT_ONCE: usize = 8;
 /// Lines of a program in the document at most.
@@ -57,7 +56,6 @@ fn program(language: &str) -> String {
     program.to_owned()
 }
 
-/// A directory in which a pool works.
 struct Pool {
     dir: TempDir,
     program: &'static str,
@@ -89,7 +87,6 @@ impl Pool {
         std::fs::read_to_string(self.at(name)).unwrap_or_default()
     }
 
-    /// Starts the pool as the leader of a process group.
     fn start(&self) -> Running {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(self.program);
@@ -101,7 +98,6 @@ impl Pool {
         Running(command.process_group(0).spawn().expect("it starts"))
     }
 
-    /// Waits until no process of the pool is left.
     fn until_gone(&self) {
         let dir = self.dir.path().to_string_lossy();
         eventually("nothing is left running", || outside::marked(MARK, &dir).is_empty());
@@ -122,7 +118,6 @@ impl Running {
         i32::try_from(self.0.id()).expect("a pid")
     }
 
-    /// Kills it with all that is in its process group.
     fn kill(&mut self) {
         send_signal(-self.group(), 9);
         self.0.wait().expect("its end");
@@ -160,8 +155,8 @@ fn label(n: usize) -> String {
 /// The task. What is tried again has its place at the beginning of a pool and in its middle.
 fn prompt(n: usize) -> String {
     let what = match n {
-        1 | 90 => "once",
-        2..=4 | 91 => "always",
+        1 | 50 => "once",
+        2..=4 | 51 => "always",
         5 => "crash",
         _ => "plain",
     };
@@ -203,8 +198,8 @@ fn killed_and_resumed(pool: &Pool) {
     // How each of them ended, and how many ran at once.
     for result in &results {
         let label = result["label"].as_str().expect("a label");
-        let (what, _) = prompt_of(label);
-        let wanted = match what.as_str() {
+        let what = word_of(label);
+        let wanted = match &*what {
             "always" => (json!(false), json!("rate_limit")),
             "crash" => (json!(false), json!("crash")),
             _ => (json!(true), Value::Null),
@@ -221,10 +216,9 @@ fn killed_and_resumed(pool: &Pool) {
 }
 
 /// What the task of a label does.
-fn prompt_of(wanted: &str) -> (String, usize) {
+fn word_of(wanted: &str) -> String {
     let number = (0..TASKS).find(|n| label(*n) == wanted).expect("a task");
-    let prompt = prompt(number);
-    (prompt.split(' ').next().unwrap_or_default().to_owned(), number)
+    prompt(number).split(' ').next().unwrap_or_default().to_owned()
 }
 
 /// rule: agent.md, execd agent: The document ends with a pool in shell, which is killed and resumed

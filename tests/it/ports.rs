@@ -46,14 +46,10 @@ http.server.ThreadingHTTPServer(('127.0.0.1',int(sys.argv[1])),H).serve_forever(
 
 /// An execd, and a directory with the servers; None where there is no python3.
 fn start() -> Option<Execd> {
-    start_as(|args| Execd::with(args, &[]))
-}
-
-fn start_as(make: impl Fn(&[&str]) -> Execd) -> Option<Execd> {
     if missing("python3") {
         return None;
     }
-    let execd = make(&[]);
+    let execd = Execd::with(&["--max-sessions", "600"], &[]);
     for (name, text) in
         [("listener.py", LISTENER), ("heir.py", HEIR), ("daemon.py", DAEMON), ("pages.py", PAGES)]
     {
@@ -89,8 +85,6 @@ fn row_with_listeners(execd: &mut Execd, id: u64) -> Value {
     row
 }
 
-// ---- A port -----------------------------------------------------------------------------
-
 /// rule: waits.md, until and stop: `port`: a process of this session listens on this TCP port; `0`
 ///   or `"any"`: on any, and the reply says on which
 /// rule: waits.md, Listening: `listening` names the TCP ports that processes of the session listen
@@ -98,37 +92,36 @@ fn row_with_listeners(execd: &mut Execd, id: u64) -> Value {
 #[test]
 fn a_listener_on_whatever_address_ends_a_wait_for_its_port() {
     let Some(mut execd) = start() else { return };
-    for (address, any) in [("0.0.0.0", json!("any")), ("127.0.0.2", json!(0)), ("::1", json!(0))] {
+    let addresses = [
+        ("0.0.0.0", None, json!("any")),
+        ("127.0.0.2", Some(free_port()), json!(null)),
+        ("::1", None, json!(0)),
+    ];
+    for (address, port, any) in addresses {
         if TcpListener::bind((address, 0)).is_err() {
             continue;
         }
-        for wanted in [Some(free_port()), None] {
-            let port = wanted.unwrap_or(0);
-            let until = json!({"port": wanted.map_or(any.clone(), |port| json!(port))});
-            let result = execd
-                .exec(with_until(&format!("exec python3 listener.py {address} {port}"), until));
-            assert_ended(&result, "matched", "port");
-            let wait = &result["wait"];
-            assert_eq!(result["wait_status"], "condition_met");
-            assert_eq!((&wait["address"], &wait["pid"]), (&json!(address), &result["pid"]));
-            assert_eq!(wait["present_at_entry"], false, "{wait}");
-            let id = session_of(&result);
-            let mut seen = output(&result).to_owned();
-            if seen.is_empty() {
-                seen = execd.read_until(id, "\n");
-            }
-            assert!(seen.contains(&wait["port"].to_string()), "{seen:?} {wait}");
-            let row = row_with_listeners(&mut execd, id);
-            let expected = json!([{"port": wait["port"], "address": address, "pid": wait["pid"],
-                "command": "python3"}]);
-            assert_eq!((&result["listening"], &row["listening"]), (&expected, &expected));
-            assert!(
-                result["header"].as_str().is_some_and(|header| header
-                    .contains(&format!("\nwait: matched port {} (python3)\n", wait["port"]))),
-                "{result}"
-            );
-            execd.kill(id);
+        let until = json!({"port": port.map_or(any, |port| json!(port))});
+        let cmd = format!("exec python3 listener.py {address} {}", port.unwrap_or(0));
+        let result = execd.exec(with_until(&cmd, until));
+        assert_ended(&result, "matched", "port");
+        let wait = &result["wait"];
+        assert_eq!(result["wait_status"], "condition_met");
+        assert_eq!((&wait["address"], &wait["pid"]), (&json!(address), &result["pid"]));
+        assert_eq!(wait["present_at_entry"], false, "{wait}");
+        let id = session_of(&result);
+        let mut seen = output(&result).to_owned();
+        if seen.is_empty() {
+            seen = execd.read_until(id, "\n");
         }
+        assert!(seen.contains(&wait["port"].to_string()), "{seen:?} {wait}");
+        let row = row_with_listeners(&mut execd, id);
+        let expected = json!([{"port": wait["port"], "address": address, "pid": wait["pid"],
+            "command": "python3"}]);
+        assert_eq!((&result["listening"], &row["listening"]), (&expected, &expected));
+        let line = format!("\nwait: matched port {} (python3)\n", wait["port"]);
+        assert!(result["header"].as_str().is_some_and(|it| it.contains(&line)), "{result}");
+        execd.kill(id);
     }
 }
 
@@ -233,18 +226,14 @@ fn a_listener_in_another_network_is_found() {
 #[test]
 fn lists_of_hundreds_of_sessions_come_to_the_one_that_listens() {
     const SESSIONS: usize = 512;
-    let make = |args: &[&str]| Execd::with(&[&["--max-sessions", "600"], args].concat(), &[]);
-    let Some(mut execd) = start_as(make) else { return };
+    let Some(mut execd) = start() else { return };
     for _ in 0..2 {
         execd.open_all(&["exec sleep 600"; SESSIONS / 2]);
     }
     let cmd = "exec python3 listener.py 127.0.0.1 0";
     let id = session_of(&execd.exec(with_until(cmd, json!({"port": "any"}))));
-    let listening = |execd: &mut Execd| execd.listed(id).expect("a row")["listening"].is_array();
-    eventually("a list has come to the last one", || listening(&mut execd));
+    row_with_listeners(&mut execd, id);
 }
-
-// ---- Held by somebody else --------------------------------------------------------------
 
 /// rule: waits.md, Listening: A wait for a port that somebody else holds goes on, and its answer
 ///   says who holds the port
@@ -256,15 +245,15 @@ fn a_port_that_somebody_else_holds_is_told_and_waited_for() {
     let own = std::process::id();
     let name = std::fs::read_to_string("/proc/self/comm").expect("a name");
     let note = format!("port {held} is already held by {} (pid {own})", name.trim());
-    let params = json!({"cmd": "sleep 600", "until": {"port": held}, "yield_time_ms": 5_000,
-        "on_impossible": "answer"});
-    let unified = execd.start_request("exec_command", params);
-    let params = json!({"command": "sleep 600", "until": {"port": held}, "yieldMs": 5_000,
-        "onImpossible": "answer"});
-    let stream = execd.start_request("bash_stream", params);
-    let params = json!({"command": "sleep 600", "until": {"port": held}, "timeout": 5,
-        "onImpossible": "answer"});
-    let bash = execd.start_request("bash", params);
+    let [unified, stream, bash] = [
+        ("exec_command", json!({"yield_time_ms": 5_000})),
+        ("bash_stream", json!({"yieldMs": 5_000})),
+        ("bash", json!({"timeout": 5})),
+    ]
+    .map(|(method, more)| {
+        let params = json!({"command": "sleep 600", "until": {"port": held}});
+        execd.start_request(method, merged(params, more))
+    });
     for request in [unified, stream] {
         let result = execd.result_of(request);
         assert_eq!(result["wait"]["outcome"], "deadline", "{result}");
@@ -277,8 +266,6 @@ fn a_port_that_somebody_else_holds_is_told_and_waited_for() {
     let cmd = format!("exec python3 listener.py 127.0.0.1 {held}");
     assert_ended(&execd.exec(with_until(&cmd, json!({"port": held}))), "matched", "port");
 }
-
-// ---- A page -----------------------------------------------------------------------------
 
 /// rule: waits.md, until and stop: `http`: a listener of this session answers a GET of `path` on
 ///   loopback with this status; 200 to 399 unless said

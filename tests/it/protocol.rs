@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::process::Stdio;
 
 use crate::common::wire::Wire;
-use crate::common::{Execd, Incoming, Setup, eventually, is_notification, open_pty, value};
+use crate::common::*;
 use serde_json::{Value, json};
 
 /// A stamp that no test lives to see.
@@ -16,29 +16,14 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_else(|| panic!("no text {field} in {value}"))
 }
 
-// ---- Ids and order ----------------------------------------------------------------------------
-
 /// rule: protocol.md, Framing: An id is a string, a number or null
 /// rule: protocol.md, Framing: An id is echoed unchanged; a number keeps its digits
 #[test]
 fn an_id_comes_back_byte_for_byte_on_every_kind_of_reply() {
-    let mut execd = Execd::with(&[], &[]);
-    let ids = [
-        "0",
-        "-17",
-        "1e2",
-        "1E+2",
-        "100.0",
-        "-0.0",
-        "9007199254740993",
-        "123456789012345678901234567890.5e-10",
-        r#""""#,
-        r#""a\u0041""#,
-        r#""\ud83d\ude00é \" \\ \/""#,
-        r#""\u0000""#,
-        "null",
-    ];
-    for id in ids {
+    let mut execd = Execd::start();
+    let ids = r#"0 | -17 | 1e2 | 1E+2 | 100.0 | -0.0 | 9007199254740993 | "" | "a\u0041" | null |
+        123456789012345678901234567890.5e-10 | "\ud83d\ude00é \" \\ \/" | "\u0000""#;
+    for id in ids.split('|').map(str::trim) {
         let lines = [
             (r#""method":"ping""#, "result"),
             (r#""method":"exec_command","params":{"cmd":"true"}"#, "result"),
@@ -59,15 +44,15 @@ fn an_id_comes_back_byte_for_byte_on_every_kind_of_reply() {
 /// rule: protocol.md, Notifications: `progress` names the request by the id as sent
 #[test]
 fn progress_names_its_request_by_the_id_as_sent() {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::start();
     for id in ["1e2", "9007199254740993", r#""a\u0041""#, "null"] {
-        execd.send_line(&format!(
-            r#"{{"id":{id},"method":"exec_command","params":{{"cmd":"echo hi; until [ -e go ]; do sleep 0.01; done","stream":true,"yield_time_ms":30000}}}}"#
-        ));
+        let params = json!({"cmd": format!("echo hi; {}", until_file("go")), "stream": true,
+            "yield_time_ms": 30_000});
+        execd.send_line(&format!(r#"{{"id":{id},"method":"exec_command","params":{params}}}"#));
         // A second one of the command before may still come, where the machine is slow.
         let named = format!(r#""method":"progress","params":{{"request_id":{id},"#);
         while !execd.line().contains(&named) {}
-        std::fs::write(execd.file("go"), "").expect("a file");
+        go(&execd, "go");
         let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#);
         assert!(execd.reply_line().starts_with(&head));
         std::fs::remove_file(execd.file("go")).expect("it was there");
@@ -78,106 +63,67 @@ fn progress_names_its_request_by_the_id_as_sent() {
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `ping` answers `{}`
 #[test]
 fn replies_come_in_the_order_in_which_work_ends() {
-    let mut execd = Execd::with(&[], &[]);
-    let waits = |file: &str| json!({"cmd": format!("until [ -e {file} ]; do sleep 0.01; done"), "yield_time_ms": 30_000});
+    let mut execd = Execd::start();
+    let waits = |file: &str| json!({"cmd": until_file(file), "yield_time_ms": 30_000});
     execd.send("first", "exec_command", waits("b"));
     execd.send("second", "exec_command", waits("a"));
     execd.send("third", "exec_command", json!({"cmd": "touch third"}));
     execd.send("fourth", "ping", json!({}));
-    let mut early = BTreeSet::new();
-    early.insert(text(&execd.next_reply(), "id").to_owned());
-    early.insert(text(&execd.next_reply(), "id").to_owned());
-    assert_eq!(early, BTreeSet::from(["third".to_owned(), "fourth".to_owned()]));
-    std::fs::write(execd.file("a"), "").expect("a file");
+    let early = [execd.next_reply(), execd.next_reply()];
+    let early = BTreeSet::from(early.each_ref().map(|reply| text(reply, "id")));
+    assert_eq!(early, BTreeSet::from(["third", "fourth"]));
+    go(&execd, "a");
     assert_eq!(execd.next_reply()["id"], "second");
-    std::fs::write(execd.file("b"), "").expect("a file");
+    go(&execd, "b");
     assert_eq!(execd.next_reply()["id"], "first");
     // Work that ends at once is answered in the order of the requests, however many there are.
-    let mut flood = String::new();
-    for at in 0..5_000 {
-        flood.push_str(&format!("{{\"id\":{at},\"method\":\"ping\"}}\n"));
-    }
-    execd.send_raw(flood.as_bytes());
+    let flood = (0..5_000).map(|at| format!("{{\"id\":{at},\"method\":\"ping\"}}\n"));
+    execd.send_raw(flood.collect::<String>().as_bytes());
     for at in 0..5_000 {
         assert_eq!(execd.reply_line(), format!(r#"{{"jsonrpc":"2.0","id":{at},"result":{{}}}}"#));
     }
 }
 
-// ---- Requests without an id -------------------------------------------------------------------
-
 /// rule: protocol.md, Framing: A request without an id is carried out, never answered
+/// rule: protocol.md, cancel, ping, server_info, shutdown: A notification `shutdown` ends execd
+///   without a word
 #[test]
 fn a_request_without_id_is_carried_out_and_never_answered() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.send_line(r#"{"method":"exec_command","params":{"cmd":"touch made"}}"#);
-    eventually("the command ran", || execd.file("made").exists());
-    execd.nothing_but_a_ping();
-    // A command that stays is in the table, and takes input and its end the same way.
-    execd.send_line(
-        r#"{"method":"exec_command","params":{"cmd":"read x; echo $x > got; exec sleep 60"}}"#,
-    );
-    loop {
-        let line = execd.line();
-        if line.contains("session_started") && line.contains("read x") {
-            break;
-        }
-    }
-    let list = execd.ask("list_sessions", json!({"peek": true}));
-    let session = list["result"]["sessions"][0]["session_id"].clone();
-    let input =
-        json!({"method": "write_stdin", "params": {"session_id": session, "chars": "word\n"}});
-    execd.send_line(&input.to_string());
-    eventually("the input came", || {
-        std::fs::read_to_string(execd.file("got")).is_ok_and(|text| text == "word\n")
-    });
-    execd.nothing_but_a_ping();
-    let kill = json!({"method": "kill_session", "params": {"session_id": session}});
-    execd.send_line(&kill.to_string());
-    let exited = loop {
-        let line = execd.line();
-        assert!(is_notification(&line), "a notification is answered: {line}");
-        if line.contains("session_exited") {
-            break value(&line);
-        }
+    let mut execd = Execd::start();
+    let send = |execd: &mut Execd, method: &str, params: Value| {
+        execd.send_line(&json!({"method": method, "params": params}).to_string());
     };
-    assert_eq!(exited["params"]["session_id"], session);
-    assert_eq!(exited["params"]["signal"], "SIGTERM");
+    // A command that stays is in the table, and takes input and its end the same way.
+    send(&mut execd, "exec_command", json!({"cmd": "read x; echo $x > got; exec sleep 60"}));
+    let started = execd.notification("session_started", |_| true);
+    let session = session_of(&started);
+    send(&mut execd, "write_stdin", json!({"session_id": session, "chars": "word\n"}));
+    until_file_has(&execd.file("got"), "word\n");
+    execd.nothing_but_a_ping();
+    send(&mut execd, "kill_session", json!({"session_id": session}));
+    let exited = execd.notification("session_exited", |_| true);
+    assert_eq!((&exited["session_id"], &exited["signal"]), (&json!(session), &json!("SIGTERM")));
     for method in ["ping", "server_info", "list_sessions", "nonsense"] {
-        execd.send_line(&json!({ "method": method }).to_string());
+        send(&mut execd, method, json!({}));
     }
     execd.nothing_but_a_ping();
     let info = execd.ask("server_info", json!({}));
     assert_eq!(info["result"]["pending_requests"], 0);
-}
-
-/// rule: protocol.md, Framing: A request without an id is carried out, never answered
-#[test]
-fn a_cancel_without_id_is_carried_out() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.send("wait", "exec_command", json!({"cmd": "exec sleep 60", "yield_time_ms": 30_000}));
-    execd.send_line(r#"{"method":"cancel","params":{"id":"wait"}}"#);
+    let waits = json!({"cmd": "exec sleep 60", "yield_time_ms": 30_000});
+    execd.send("wait", "exec_command", waits);
+    send(&mut execd, "cancel", json!({"id": "wait"}));
     let reply = execd.next_reply();
     assert_eq!(
         (&reply["id"], &reply["result"]["wait_status"]),
         (&json!("wait"), &json!("cancelled"))
     );
     execd.nothing_but_a_ping();
-}
-
-/// rule: protocol.md, cancel, ping, server_info, shutdown: A notification `shutdown` ends execd
-///   without a word
-#[test]
-fn a_shutdown_without_id_ends_execd_without_a_word() {
-    let mut execd = Execd::with(&[], &[]);
-    execd.open_making("exec sleep 60", None);
-    execd.send_line(r#"{"method":"shutdown"}"#);
+    send(&mut execd, "shutdown", json!({}));
     let rest = execd.rest();
     assert!(rest.iter().all(|line| is_notification(line)), "{rest:?}");
     assert_eq!(execd.exit_code(), Some(0));
     execd.until_no_session_process();
 }
-
-// ---- How many may wait ------------------------------------------------------------------------
 
 /// rule: protocol.md, Framing: Many requests may wait at once
 /// rule: architecture.md, Bounds: 1,024 pending requests per client of the socket, then −32000
@@ -225,23 +171,11 @@ fn the_1025th_waiting_request_is_refused_and_nothing_else_is_disturbed() {
     assert_eq!(answered, Vec::from_iter(polls));
 }
 
-// ---- cancel -----------------------------------------------------------------------------------
-
-/// Cancels a request; gives its reply and whether there was something to cancel.
-fn cancel(execd: &mut Execd, id: &str) -> (Value, Value) {
-    execd.send_line(&format!(r#"{{"id":"cancel","method":"cancel","params":{{"id":{id}}}}}"#));
-    let mut replies = [execd.next_reply(), execd.next_reply()];
-    replies.sort_by_key(|reply| reply["id"] == "cancel");
-    let [waited, cancelled] = replies;
-    assert_eq!(cancelled["id"], "cancel");
-    (waited["result"].clone(), cancelled["result"].clone())
-}
-
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` gives `{cancelled: bool}`;
 ///   false for an id that does not wait
 #[test]
 fn cancel_of_an_id_that_does_not_wait_is_false() {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::start();
     let session = execd.open_making("exec sleep 60", None);
     execd.send("7", "write_stdin", json!({"session_id": session, "yield_until": FAR}));
     for id in ["1", "\"nobody\"", "null", "7", "7.0", r#""\u0037 ""#] {
@@ -249,126 +183,58 @@ fn cancel_of_an_id_that_does_not_wait_is_false() {
         let expected = r#"{"jsonrpc":"2.0","id":"c","result":{"cancelled":false}}"#;
         assert_eq!(execd.reply_line(), expected, "{id}: the waiting one is \"7\"");
     }
-    let (waited, cancelled) = cancel(&mut execd, "\"7\"");
-    assert_eq!(waited["wait_status"], "cancelled");
-    assert_eq!(cancelled, json!({"cancelled": true}));
+    assert_eq!(execd.result("cancel", json!({"id": "7"})), json!({"cancelled": true}));
+    assert_eq!(execd.next_reply()["result"]["wait_status"], "cancelled");
     let again = execd.ask("cancel", json!({"id": "7"}));
     assert_eq!(again["result"], json!({"cancelled": false}));
-}
-
-/// rule: protocol.md, cancel, ping, server_info, shutdown: `cancel` ends the wait: the request
-///   answers at once with what it has, `wait_status: "cancelled"`
-/// rule: unified-exec.md, exec_command, params: The call answers on `cancel`
-#[test]
-fn a_cancelled_exec_command_answers_with_what_it_has_and_its_session_lives() {
-    let mut execd = Execd::with(&[], &[]);
-    let cmd = "echo begun; touch begun; until [ -e go ]; do sleep 0.01; done; echo done";
-    execd.send("e", "exec_command", json!({"cmd": cmd, "yield_time_ms": 30_000}));
-    eventually("it runs", || execd.file("begun").exists());
-    let (waited, cancelled) = cancel(&mut execd, "\"e\"");
-    assert_eq!(cancelled, json!({"cancelled": true}));
-    assert_eq!(waited["wait_status"], "cancelled");
-    assert_eq!(waited["output"], "begun\n");
-    let session = waited["session_id"].clone();
-    assert!(session.is_u64() && waited.get("exit_code").is_none(), "{waited}");
-    std::fs::write(execd.file("go"), "").expect("a file");
-    let rest = execd.ask("write_stdin", json!({"session_id": session, "yield_time_ms": 60_000}));
-    assert_eq!(
-        (&rest["result"]["output"], &rest["result"]["exit_code"]),
-        (&json!("done\n"), &json!(0))
-    );
 }
 
 /// rule: protocol.md, cancel, ping, server_info, shutdown: A cancelled kill_session answers with
 ///   what is known and goes on killing
 #[test]
 fn a_cancelled_kill_answers_with_what_is_known_and_goes_on() {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::start();
     let session =
-        execd.open_making("trap '' TERM; touch ready; while :; do sleep 0.05; done", Some("ready"));
-    execd.send("k", "kill_session", json!({"session_id": session}));
-    execd.nothing_but_a_ping();
-    let (waited, cancelled) = cancel(&mut execd, "\"k\"");
-    assert_eq!(cancelled, json!({"cancelled": true}));
+        execd.open_until("trap '' TERM; echo ready; while :; do sleep 0.05; done", "ready");
+    let kill = execd.start_request("kill_session", json!({"session_id": session}));
+    execd.no_reply_yet(kill);
+    assert!(execd.cancel(kill));
+    let waited = execd.result_of(kill);
     assert_eq!((&waited["found"], &waited["killed"]), (&json!(true), &json!(false)), "{waited}");
     assert_eq!(waited["wait_status"], "cancelled");
-    assert!(waited.get("signal").is_none() && waited.get("exit_code").is_none(), "{waited}");
+    assert_absent(&waited, &["signal", "exit_code"]);
     // Nobody asks again, and yet SIGKILL follows.
-    let exited = loop {
-        let line = execd.line();
-        if line.contains("session_exited") {
-            break value(&line);
-        }
-    };
-    assert_eq!(
-        (&exited["params"]["session_id"], &exited["params"]["signal"]),
-        (&json!(session), &json!("SIGKILL"))
-    );
+    let exited = execd.notification("session_exited", |_| true);
+    assert_eq!((&exited["session_id"], &exited["signal"]), (&json!(session), &json!("SIGKILL")));
     execd.until_no_session_process();
 }
-
-// ---- ping, server_info ------------------------------------------------------------------------
 
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `server_info` tells name, version, pid,
 ///   protocol revision, limits in force, counts and counters
 #[test]
 fn server_info_tells_what_this_execd_is_and_counts() {
-    let mut execd = Execd::with(
-        &[
-            "--max-sessions",
-            "7",
-            "--max-line-bytes",
-            "100000",
-            "--max-output-bytes",
-            "1234",
-            "--max-output-lines",
-            "99",
-            "--max-empty-poll-ms",
-            "60000",
-            "--on-eof",
-            "wait",
-        ],
-        &[],
-    );
-    let info = execd.ask("server_info", json!({}))["result"].clone();
-    assert_eq!(info["name"], "execd");
+    let flags = "--max-sessions 7 --max-line-bytes 100000 --max-output-bytes 1234 \
+                 --max-output-lines 99 --max-empty-poll-ms 60000 --on-eof wait";
+    let mut execd = Execd::with(&flags.split(' ').collect::<Vec<_>>(), &[]);
+    let info = execd.result("server_info", json!({}));
+    assert_eq!((&info["name"], &info["pid"]), (&json!("execd"), &json!(execd.pid())));
     assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(info["pid"], execd.pid());
-    assert!(info["protocol"].is_u64(), "{info}");
-    let limits = &info["limits"];
-    let expected = [
+    for (name, value) in [
         ("max_sessions", json!(7)),
         ("max_line_bytes", json!(100_000)),
-        ("max_pending_requests", json!(1024)),
         ("max_output_bytes", json!(1234)),
         ("max_output_lines", json!(99)),
         ("max_empty_poll_ms", json!(60_000)),
-        ("retention_bytes", json!(1024 * 1024)),
-        ("stdin_backlog_bytes", json!(256 * 1024)),
         ("on_eof", json!("wait")),
-    ];
-    for (name, value) in expected {
-        assert_eq!(limits[name], value, "{name}");
+    ] {
+        assert_eq!(info["limits"][name], value, "{name}");
     }
     assert_eq!(info["sessions"], json!({"live": 0, "finished": 0}));
-    assert_eq!(info["pending_requests"], 0);
-    for name in [
-        "requests",
-        "spawns",
-        "exits",
-        "bytes_read",
-        "bytes_logged",
-        "loop_turns",
-        "log_write_stalls",
-        "slowest_turn_us",
-    ] {
-        assert!(info["counters"][name].is_u64(), "{name}: {info}");
-    }
-    let done = execd.ask("exec_command", json!({"cmd": "echo 12345"}));
-    assert_eq!(done["result"]["exit_code"], 0);
+    let done = execd.result("exec_command", json!({"cmd": "echo 12345"}));
+    assert_eq!(done["exit_code"], 0);
     let session = execd.open_making("exec cat", None);
     execd.send("p", "write_stdin", json!({"session_id": session, "yield_until": FAR}));
-    let later = execd.ask("server_info", json!({}))["result"].clone();
+    let later = execd.result("server_info", json!({}));
     let grown = |name: &str| {
         let count = |info: &Value| info["counters"][name].as_u64().expect("a number");
         count(&later) - count(&info)
@@ -377,37 +243,28 @@ fn server_info_tells_what_this_execd_is_and_counts() {
     assert_eq!((grown("bytes_read"), grown("bytes_logged")), (6, 6));
     assert!(grown("loop_turns") > 0);
     assert_eq!(later["sessions"], json!({"live": 1, "finished": 0}));
-    assert_eq!(later["pending_requests"], 1);
-    assert_eq!(later["instance"], info["instance"]);
+    assert_eq!((&later["pending_requests"], &later["instance"]), (&json!(1), &info["instance"]));
 }
-
-// ---- shutdown ---------------------------------------------------------------------------------
 
 /// rule: protocol.md, cancel, ping, server_info, shutdown: `shutdown` ends every session as at end
 ///   of input, answers with what was ended, then execd exits 0
 #[test]
 fn shutdown_ends_the_sessions_tells_which_and_exits_0() {
-    let mut execd = Execd::with(&[], &[]);
+    let mut execd = Execd::start();
     let first = execd.open_making("exec sleep 61", None);
-    let second =
-        execd.open_making("trap '' TERM; touch ready; while :; do sleep 0.05; done", Some("ready"));
-    let finished = execd.open_making("until [ -e go ]; do sleep 0.01; done", None);
-    std::fs::write(execd.file("go"), "").expect("a file");
-    while !execd.line().contains("session_exited") {}
+    let deaf = "trap '' TERM; touch ready; while :; do sleep 0.05; done";
+    let second = execd.open_making(deaf, Some("ready"));
+    let finished = execd.open_making(&until_file("go"), None);
+    go(&execd, "go");
+    execd.until_listed_exited(finished);
     execd.send("poll", "write_stdin", json!({"session_id": first, "yield_until": FAR}));
-    execd.send(
-        "exec",
-        "exec_command",
-        json!({"cmd": "echo out; touch out; exec sleep 62", "yield_time_ms": 30_000}),
-    );
-    eventually("it runs", || execd.file("out").exists());
+    let out = json!({"cmd": "echo out; touch out; exec sleep 62", "yield_time_ms": 30_000});
+    execd.send("exec", "exec_command", out);
+    until_exists(&execd.file("out"));
     // A reply that names a log waits until the keeper has made the file, 250 ms at most; by then
     // the session would have ended. Here the file is there.
     eventually("the log is there", || {
-        let list = execd.ask("list_sessions", json!({"peek": true}));
-        let sessions = list["result"]["sessions"].as_array().expect("a list");
-        let is = |one: &&Value| text(one, "command").starts_with("echo out");
-        sessions.iter().find(is).is_some_and(|one| one.get("log_path").is_some())
+        execd.listed(finished + 1).is_some_and(|one| one.get("log_path").is_some())
     });
     execd.send("bye", "shutdown", json!({}));
     execd.send("late", "exec_command", json!({"cmd": "touch wrong"}));
@@ -438,11 +295,8 @@ fn shutdown_ends_the_sessions_tells_which_and_exits_0() {
     assert_eq!(ended.as_object().map(|fields| fields.len()), Some(1), "nothing survived: {ended}");
     let ended = ended["ended"].as_array().expect("a list").clone();
     let ids: Vec<&Value> = ended.iter().map(|one| &one["session_id"]).collect();
-    assert_eq!(ids, [&json!(first), &json!(second), &reply("exec")["result"]["session_id"]]);
-    assert!(!ids.contains(&&json!(finished)), "what had ended is not ended");
-    for one in &ended {
-        assert!(one["pid"].is_u64() && one["command"].is_string(), "{one}");
-    }
+    assert_eq!(ids, [&json!(first), &json!(second), &json!(finished + 1)]);
+    assert!(ended.iter().all(|one| one["pid"].is_u64()), "{ended:?}");
     assert_eq!(ended[0]["command"], "exec sleep 61");
     // The answer comes when they are gone, as the last reply.
     let last = lines.iter().rfind(|line| !is_notification(line)).expect("replies");
@@ -452,41 +306,21 @@ fn shutdown_ends_the_sessions_tells_which_and_exits_0() {
     assert!(!execd.file("wrong").exists());
 }
 
-// ---- The command line -------------------------------------------------------------------------
-
-/// Runs execd with arguments and without input; gives exit code, stdout and stderr.
-fn run(args: &[&str]) -> (Option<i32>, String, String) {
-    let mut setup = Setup::new(args);
-    let (stdout, stderr) = (setup.workdir().join("stdout"), setup.workdir().join("stderr"));
-    setup.command().stderr(std::fs::File::create(&stderr).expect("a file"));
-    let mut host = setup.on(Stdio::null(), std::fs::File::create(&stdout).expect("a file"));
-    let code = host.exit_code();
-    let read = |path| std::fs::read_to_string(path).expect("text");
-    (code, read(stdout), read(stderr))
-}
-
 /// rule: protocol.md, From a shell: `execd --help` and `--version` work
-#[test]
-fn help_and_version_are_printed_on_stdout() {
-    for flag in ["--help", "-h"] {
-        let (code, stdout, stderr) = run(&[flag]);
-        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{flag}");
-        for word in ["execd run", "execd call", "execd help"] {
-            assert!(stdout.contains(word), "{word}");
-        }
-        assert!(stdout.lines().all(|line| line.len() <= 80), "{stdout}");
-    }
-    for flag in ["--version", "-V"] {
-        let expected = concat!("execd ", env!("CARGO_PKG_VERSION"), "\n").to_owned();
-        assert_eq!(run(&[flag]), (Some(0), expected, String::new()), "{flag}");
-    }
-    // They win over what comes after them.
-    assert_eq!(run(&["--version", "--nonsense"]).0, Some(0));
-}
-
 /// rule: protocol.md, From a shell: An unknown flag exits 125 with a one-line reason
 #[test]
-fn flags_that_make_no_sense_exit_125_with_one_line() {
+fn flags_that_make_no_sense_and_a_start_that_fails_exit_125_with_one_line() {
+    let (code, stdout, stderr) = run(&["-h"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(
+        stdout.contains("execd run") && stdout.lines().all(|line| line.len() <= 80),
+        "{stdout}"
+    );
+    // It wins over what comes after it.
+    for flags in [&["--version"][..], &["-V", "--nonsense"]] {
+        let expected = concat!("execd ", env!("CARGO_PKG_VERSION"), "\n").to_owned();
+        assert_eq!(run(flags), (Some(0), expected, String::new()), "{flags:?}");
+    }
     let cases: &[(&[&str], &str)] = &[
         (&["--nonsense"], "--nonsense"),
         (&["-z"], "-z"),
@@ -502,6 +336,7 @@ fn flags_that_make_no_sense_exit_125_with_one_line() {
         (&["--no-log=yes"], "no-log"),
         (&["call"], "call"),
         (&["call", "ping", "{}", "{}"], "call"),
+        (&["--log-dir", "/proc/none/such"], "cannot start: "),
     ];
     for (args, word) in cases {
         let (code, stdout, stderr) = run(args);
@@ -510,16 +345,18 @@ fn flags_that_make_no_sense_exit_125_with_one_line() {
         assert!(stderr.starts_with("execd: ") && stderr.contains(word), "{args:?}: {stderr}");
     }
     // As env(1) and timeout(1): no exit status of the command's own is like it.
-    let (code, _, stderr) = run(&["run"]);
-    assert_eq!(code, Some(125), "{stderr}");
+    assert_eq!(run(&["run"]).0, Some(125));
 }
 
-#[test]
-fn a_start_that_fails_exits_125_with_one_line() {
-    let (code, stdout, stderr) = run(&["--log-dir", "/proc/none/such"]);
-    assert_eq!((code, stdout.as_str()), (Some(125), ""), "{stderr}");
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
-    assert!(stderr.starts_with("execd: cannot start: "), "{stderr}");
+/// Runs execd with arguments and without input; gives exit code, stdout and stderr.
+fn run(args: &[&str]) -> (Option<i32>, String, String) {
+    let mut setup = Setup::new(args);
+    let (stdout, stderr) = (setup.workdir().join("stdout"), setup.workdir().join("stderr"));
+    setup.command().stderr(std::fs::File::create(&stderr).expect("a file"));
+    let mut host = setup.on(Stdio::null(), std::fs::File::create(&stdout).expect("a file"));
+    let code = host.exit_code();
+    let read = |path| std::fs::read_to_string(path).expect("text");
+    (code, read(stdout), read(stderr))
 }
 
 /// rule: protocol.md, From a shell: On a terminal execd says in two lines on stderr what it is and
@@ -547,23 +384,4 @@ fn on_a_terminal_execd_says_in_two_lines_what_to_type_and_serves() {
     // The example can be typed as it stands, up to the end of its object.
     let request = example.rsplit_once('}').expect("an object").0.to_owned() + "}";
     assert_eq!(value(&request)["method"], "exec_command", "{hint}");
-}
-
-/// rule: protocol.md, Framing: stderr is for people: log lines only, never protocol
-#[test]
-fn with_something_piped_in_execd_says_nothing_on_stderr() {
-    let (mut stderr, child_stderr) = std::io::pipe().expect("a pipe");
-    let mut setup = Setup::new(&[]);
-    setup.command().stderr(child_stderr);
-    let (child_in, mut input) = std::io::pipe().expect("a pipe");
-    let (output, child_out) = std::io::pipe().expect("a pipe");
-    let mut host = setup.on(child_in, child_out);
-    input.write_all(b"no json\n{\"id\":1,\"method\":\"exec_command\",\"params\":{\"cmd\":\"echo hi >&2\"}}\n").expect("read");
-    drop(input);
-    let lines = Incoming::from(output).rest();
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert_eq!(host.exit_code(), Some(0));
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).expect("text");
-    assert_eq!(said, "");
 }

@@ -1,11 +1,15 @@
 //! Reaping: no zombie, ever, whoever it was and however it came (architecture.md, Ending a session
 //! ends).
 
-use crate::common::outside::{self, children, go_on, stop, zombies};
+use crate::common::outside::{children, go_on, stop, zombies};
 use crate::common::{Execd, Setup, eventually, output, pid_of, send_signal};
 use serde_json::{Value, json};
 
-/// Nothing is left of all that came to execd but its keeper.
+fn turns(execd: &mut Execd) -> u64 {
+    let info = execd.result("server_info", json!({}));
+    info["counters"]["loop_turns"].as_u64().expect("a number")
+}
+
 fn until_only_the_keeper_is_left(execd: &mut Execd) {
     let (pid, keeper) = (execd.pid(), execd.keeper());
     eventually("only the keeper is left", || {
@@ -36,46 +40,13 @@ fn double_forked_orphans_are_reaped() {
     assert!(list.get("left").is_none(), "{list}");
 }
 
-/// rule: architecture.md, Ending a session: execd is a child subreaper: orphans come to it and are
-///   reaped
-#[test]
-fn an_orphan_of_a_living_session_is_reaped_while_the_session_goes_on() {
-    let mut execd = Execd::start();
-    let cmd = "(sh -c 'echo $$ > orphan; exec sleep 300' &); \
-               while ! test -s orphan; do sleep 0.01; done; echo up; exec sleep 300";
-    let session = execd.open_until(cmd, "up");
-    let orphan: i32 = std::fs::read_to_string(execd.file("orphan"))
-        .expect("the command wrote it")
-        .trim()
-        .parse()
-        .expect("a pid");
-    eventually("the orphan came to execd", || {
-        children(execd.pid()).iter().any(|(pid, _)| *pid == orphan)
-    });
-    send_signal(orphan, libc::SIGKILL);
-    eventually("it is reaped", || outside::stat_fields(orphan).is_none());
-    assert_eq!(execd.listed(session).expect("it runs")["running"], true);
-}
-
 /// rule: architecture.md, Ending a session: Strangers are reaped by their pid
-#[test]
-fn strangers_that_execd_was_born_with_are_reaped() {
-    let script = "sleep 0.05 & sleep 0.3 & sh -c 'exit 9' & exec \"$@\"";
-    let mut execd = Setup::behind(&["sh", "-c", script, "sh"], &[]).unwatched().start();
-    let result = execd.result("exec_command", json!({"cmd": "exit 3"}));
-    assert_eq!(result["exit_code"], 3);
-    let keeper = pid_of(&json!({"pid": execd.result("server_info", json!({}))["keeper_pid"]}));
-    eventually("the strangers are gone", || {
-        children(execd.pid()).iter().all(|(pid, _)| *pid == keeper)
-    });
-}
-
 /// rule: architecture.md, Ending a session: A stopped and continued leader has not ended
 #[test]
-fn a_stranger_that_stops_and_goes_on_is_no_session() {
-    let script = "sleep 300 & echo $! > stranger; exec \"$@\"";
+fn strangers_that_execd_was_born_with_are_reaped_and_are_no_sessions() {
+    let script = "sleep 0.05 & sh -c 'exit 9' & sleep 300 & echo $! > stranger; exec \"$@\"";
     let mut execd = Setup::behind(&["sh", "-c", script, "sh"], &[]).unwatched().start();
-    execd.result("ping", json!({}));
+    assert_eq!(execd.result("exec_command", json!({"cmd": "exit 3"}))["exit_code"], 3);
     let stranger: i32 = std::fs::read_to_string(execd.file("stranger"))
         .expect("the script wrote it")
         .trim()
@@ -86,13 +57,10 @@ fn a_stranger_that_stops_and_goes_on_is_no_session() {
         go_on(stranger);
     }
     send_signal(stranger, libc::SIGKILL);
-    eventually("it is reaped", || outside::stat_fields(stranger).is_none());
+    let keeper = execd.keeper();
+    eventually("all are reaped", || children(execd.pid()).iter().all(|(pid, _)| *pid == keeper));
     let list = execd.result("list_sessions", json!({}));
     assert_eq!(list["sessions"], json!([]));
-    let turns = |execd: &mut Execd| {
-        let info = execd.result("server_info", json!({}));
-        info["counters"]["loop_turns"].as_u64().expect("a number")
-    };
     let before = turns(&mut execd);
     assert!(turns(&mut execd) <= before + 4, "its end is looked at once, not for ever");
 }
@@ -110,6 +78,9 @@ fn a_leader_that_is_stopped_and_continued_has_not_ended() {
             let stopped = format!("session {session}: leader Stopped");
             let told = |execd: &Execd, line: &str| execd.stderr().matches(line).count();
             eventually("execd knows", || told(&execd, &stopped) >= round);
+            let before = turns(&mut execd);
+            // One request is one turn; a stop that is never taken off would be one after another.
+            assert!(turns(&mut execd) <= before + 4, "a leader that stands costs no turns");
             let entry = execd.listed(session).expect("it is no end");
             assert_eq!(entry["running"], true);
             assert!(zombies(execd.pid()).is_empty());
@@ -122,51 +93,6 @@ fn a_leader_that_is_stopped_and_continued_has_not_ended() {
         assert!(output(&result).contains("got it"), "{result}");
         assert_eq!(result["exit_code"], 0);
     }
-}
-
-/// rule: architecture.md, Ending a session: A stopped and continued leader has not ended
-#[test]
-fn a_stopped_leader_costs_no_turns() {
-    let mut execd = Execd::start();
-    let session = execd.open_until("echo up; exec sleep 300", "up");
-    let pid = pid_of(&execd.listed(session).expect("it runs"));
-    stop(pid);
-    execd.ping();
-    let turns = |execd: &mut Execd| {
-        let info = execd.result("server_info", json!({}));
-        info["counters"]["loop_turns"].as_u64().expect("a number")
-    };
-    let before = turns(&mut execd);
-    let after = turns(&mut execd);
-    // One request is one turn; a stop that is never taken off would be one turn after another.
-    assert!(after <= before + 4, "{before} {after}");
-    assert_eq!(execd.kill(session)["killed"], true);
-}
-
-/// rule: architecture.md, Ending a session: No zombie, ever
-#[test]
-fn five_hundred_short_commands_leave_no_zombie() {
-    let mut execd = Execd::start();
-    execd.ping();
-    let fds = outside::countable_fds(execd.pid());
-    for batch in 0..20 {
-        let start = |execd: &mut Execd, at: u64| {
-            execd.start_request("exec_command", json!({"cmd": format!("exit {}", at % 256)}))
-        };
-        let requests: Vec<(u64, u64)> =
-            (batch * 25..(batch + 1) * 25).map(|at| (at, start(&mut execd, at))).collect();
-        for (at, request) in requests {
-            assert_eq!(execd.result_of(request)["exit_code"], at % 256);
-        }
-    }
-    until_only_the_keeper_is_left(&mut execd);
-    assert_eq!(zombies(execd.pid()), [0_i32; 0]);
-    assert_eq!(outside::countable_fds(execd.pid()), fds);
-    let info = execd.result("server_info", json!({}));
-    assert_eq!(
-        (&info["counters"]["spawns"], &info["counters"]["exits"]),
-        (&json!(500), &json!(500))
-    );
 }
 
 /// rule: architecture.md, Ending a session: SIGCHLD coalesces: each wake looks until nothing is
@@ -202,27 +128,6 @@ fn fifty_ends_in_one_burst_are_all_told() {
     eventually("no zombie is left", || zombies(execd.pid()).is_empty());
     let list: Value = execd.peek();
     assert_eq!(list["sessions"], json!([]));
-}
-
-/// rule: architecture.md, Ending a session: Strangers are reaped by their pid
-#[test]
-fn strangers_in_the_same_burst_are_reaped_with_the_leaders() {
-    let mut execd = Execd::start();
-    let cmd = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 300 >/dev/null 2>&1 &); done; \
-               echo up; exec sleep 300";
-    let sessions: Vec<u64> = (0..10).map(|_| execd.open_until(cmd, "up")).collect();
-    let keeper = execd.keeper();
-    eventually("the orphans came to execd", || children(execd.pid()).len() == 10 * 11 + 1);
-    stop(execd.pid());
-    for (pid, _) in children(execd.pid()).iter().filter(|(pid, _)| *pid != keeper) {
-        send_signal(*pid, libc::SIGKILL);
-    }
-    eventually("all are zombies", || zombies(execd.pid()).len() == 110);
-    go_on(execd.pid());
-    until_only_the_keeper_is_left(&mut execd);
-    for session in sessions {
-        assert_eq!(execd.until_exit(session)["signal"], "SIGKILL");
-    }
 }
 
 /// rule: architecture.md, Starting a child: A failed start leaves no session, log, descriptor or

@@ -26,21 +26,11 @@ fn end_by_enter(execd: &mut Execd, session: u64) {
 }
 
 /// The keeper, stopped until this is dropped.
-struct StalledKeeper(i32);
-
-impl StalledKeeper {
-    fn of(execd: &mut Execd) -> Self {
-        let pid = execd.keeper();
-        send_signal(pid, libc::SIGSTOP);
-        eventually("the keeper stands still", || process_state(pid) == Some('T'));
-        Self(pid)
-    }
-}
-
-impl Drop for StalledKeeper {
-    fn drop(&mut self) {
-        send_signal(self.0, libc::SIGCONT);
-    }
+fn stalled_keeper(execd: &mut Execd) -> data::Stopped {
+    let pid = execd.keeper();
+    let stopped = data::Stopped::new(pid);
+    eventually("the keeper stands still", || process_state(pid) == Some('T'));
+    stopped
 }
 
 fn execd_run(dir: &TempDir, arguments: &[&str], stdin: Stdio) -> Child {
@@ -60,43 +50,16 @@ fn execd_run(dir: &TempDir, arguments: &[&str], stdin: Stdio) -> Child {
 /// `/`: `rm -rf ./*` in `build` would have been in `/build`.
 #[test]
 fn a_relative_directory_of_a_deleted_one_is_not_found() {
-    let dir = TempDir::new().expect("a directory");
-    let gone = dir.path().join("gone");
-    std::fs::create_dir(&gone).expect("made");
-    let mut child = Command::new("sh")
-        .args(["-c", "rmdir ../gone && exec \"$0\"", env!("CARGO_BIN_EXE_execd")])
-        .env("TMPDIR", dir.path())
-        .env("XDG_RUNTIME_DIR", dir.path())
-        .current_dir(&gone)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("execd starts");
-    let mut input = child.stdin.take().expect("stdin");
-    for (id, place) in [(1, json!({"cmd": "true", "workdir": "etc"})), (2, json!({"cmd": "true"}))]
-    {
-        writeln!(input, "{}", json!({"id": id, "method": "exec_command", "params": place}))
-            .expect("written");
-    }
-    drop(input);
-    let output = crate::common::outside::output_at_end(child);
-    let deleted = format!("{} (deleted)", gone.display());
-    let mut told = 0;
-    for line in String::from_utf8(output.stdout).expect("text").lines() {
-        let reply: Value = serde_json::from_str(line).expect("JSON");
-        let result = &reply["result"];
-        if reply["id"] == 1 {
-            let failure = result["failure_message"].as_str().expect("a failure");
-            assert!(failure.starts_with(&format!("workdir {deleted}/etc: ENOENT")), "{failure}");
-        } else {
-            assert_eq!((&result["exit_code"], &result["cwd"]), (&json!(0), &json!(deleted)));
-        }
-        told += 1;
-    }
-    assert_eq!(told, 2);
+    let leave = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\"";
+    let mut execd = Setup::behind(&["sh", "-c", leave], &[]).start();
+    let deleted = format!("{} (deleted)", execd.file("gone").display());
+    let failed = execd.run_with("true", json!({"workdir": "etc"}));
+    let failure = failed["failure_message"].as_str().expect("a failure");
+    assert!(failure.starts_with(&format!("workdir {deleted}/etc: ENOENT")), "{failure}");
+    let ran = execd.run("true");
+    assert_eq!((&ran["exit_code"], &ran["cwd"]), (&json!(0), &json!(deleted)));
 }
 
-/// User and system time of a process so far, in clock ticks.
 fn ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -143,24 +106,19 @@ fn run_does_not_turn_without_rest_for_a_terminal_that_is_not_read() {
     feeder.join().expect("joined");
 }
 
-/// Output that waited for a slow reader looked like output held by a background job: 50 ms
-/// after the command's end `execd run` gave up with 124.
+/// Output that waited for a slow reader looked like output held by a background job, and with both
+/// `execd run` gave up with 124, as after a timeout.
 #[test]
-fn run_gives_the_commands_status_to_a_slow_reader() {
+fn run_gives_the_commands_status_to_a_slow_reader_and_where_a_job_holds_the_output() {
     let dir = TempDir::new().expect("a directory");
-    let cmd = "head -c 3000000 /dev/zero; touch \"$TMPDIR/written\"; exit 5";
-    let child = execd_run(&dir, &["-c", cmd], Stdio::null());
-    let output = child.wait_with_output().expect("ends");
-    assert_eq!((output.stdout.len(), output.status.code()), (3_000_000, Some(5)));
-}
-
-/// A background job that holds the output made `execd run` end with 124, as after a timeout.
-#[test]
-fn run_gives_the_commands_status_although_a_job_holds_the_output() {
-    let dir = TempDir::new().expect("a directory");
-    let child = execd_run(&dir, &["-c", "sleep 4720 & echo hi; exit 6"], Stdio::null());
-    let output = child.wait_with_output().expect("ends");
-    assert_eq!((output.stdout.as_slice(), output.status.code()), (&b"hi\n"[..], Some(6)));
+    for (cmd, bytes, status) in [
+        ("head -c 3000000 /dev/zero; exit 5", 3_000_000, 5),
+        ("sleep 4720 & echo hi; exit 6", 3, 6),
+    ] {
+        let child = execd_run(&dir, &["-c", cmd], Stdio::null());
+        let output = child.wait_with_output().expect("ends");
+        assert_eq!((output.stdout.len(), output.status.code()), (bytes, Some(status)), "{cmd}");
+    }
 }
 
 /// A kill_session whose leader had gone while others were left had a deadline that was past,
@@ -183,7 +141,7 @@ fn a_kill_that_waits_for_members_turns_only_when_something_happens() {
 fn a_kill_answers_although_the_log_writer_stands_still() {
     let mut execd = Execd::start();
     let session = execd.open_until("echo up; exec yes", "y\ny");
-    let stalled = StalledKeeper::of(&mut execd);
+    let stalled = stalled_keeper(&mut execd);
     let mut last = 0;
     eventually("its output is held back", || {
         let info = execd.result("server_info", json!({}));
@@ -207,7 +165,7 @@ fn an_answer_names_the_log_that_a_slow_disk_has_not_made_yet() {
     let mut execd = Execd::start();
     // The first answer that names a log shows that its directory is known.
     eventually("the log directory is known", || execd.run("true").get("log_path").is_some());
-    let stalled = StalledKeeper::of(&mut execd);
+    let stalled = stalled_keeper(&mut execd);
     let ended = execd.run("echo at once");
     let running = execd.open("echo in time; until [ -e go ]; do sleep 0.1; done");
     for result in [&ended, &running] {
@@ -271,7 +229,7 @@ fn several_waits_are_told_an_exit_together_although_the_log_stalls() {
     let polls: Vec<u64> =
         (0..8).map(|_| execd.start_request("write_stdin", params.clone())).collect();
     execd.ping();
-    let stalled = StalledKeeper::of(&mut execd);
+    let stalled = stalled_keeper(&mut execd);
     let params = json!({"session_id": session, "chars": "\n"});
     let input = execd.start_request("write_stdin", params);
     execd.result_of(input);
@@ -313,21 +271,11 @@ fn kill_detached_finds_an_orphan_that_was_seen_before() {
 /// one log.
 #[test]
 fn a_limit_of_file_sizes_is_log_trouble() {
-    let dir = TempDir::new().expect("a directory");
-    let request = r#"{"id":1,"method":"exec_command","params":{"cmd":"seq 1 5000"}}"#;
-    let script = format!(
-        "ulimit -f 4; printf '%s\\n' '{request}' | '{}' --no-keeper",
-        env!("CARGO_BIN_EXE_execd")
-    );
-    let output = Command::new("bash")
-        .args(["-c", &script])
-        .env("TMPDIR", dir.path())
-        .env("XDG_RUNTIME_DIR", dir.path())
-        .output()
-        .expect("bash runs");
-    let reply: Value = serde_json::from_slice(&output.stdout).expect("a reply");
-    assert_eq!(reply["result"]["exit_code"], 0);
-    let failure = reply["result"]["failure_message"].as_str().expect("a failure");
+    let limited = ["bash", "-c", "ulimit -f 4; exec \"$0\" \"$@\""];
+    let mut execd = Setup::behind(&limited, &["--no-keeper"]).start();
+    let ended = execd.run("seq 1 5000");
+    assert_eq!(ended["exit_code"], 0);
+    let failure = ended["failure_message"].as_str().expect("a failure");
     assert!(failure.contains("EFBIG"), "{failure}");
 }
 
@@ -365,7 +313,7 @@ fn two_kills_of_what_was_left_both_find_it() {
 #[test]
 fn a_wait_that_the_shutdown_reached_says_so_although_its_log_stalls() {
     let mut execd = Execd::start();
-    let keeper = StalledKeeper::of(&mut execd);
+    let keeper = stalled_keeper(&mut execd);
     let request = execd.start_request("exec_command", json!({"cmd": "sleep 100"}));
     execd.no_reply_yet(request);
     execd.signal(libc::SIGTERM);

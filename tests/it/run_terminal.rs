@@ -9,13 +9,11 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::common::outside::{children, pids};
-use crate::common::{eventually, is_alive, is_readable, open_pty, send_signal};
+use crate::common::outside::children;
+use crate::common::{eventually, is_readable, open_pty, send_signal};
 use tempfile::TempDir;
 
-/// Programs that are run at once.
 const AT_ONCE: usize = 4;
-/// The size of a terminal here: columns and rows.
 const SIZE: (u16, u16) = (97, 31);
 
 /// A program at a terminal, which is its controlling one.
@@ -49,12 +47,10 @@ impl Terminal {
         Self { master, child, seen: vec![], dir }
     }
 
-    /// `execd run` with these words.
     fn run(words: &[&str]) -> Self {
         Self::start(env!("CARGO_BIN_EXE_execd"), &[&["run", "-q"], words].concat())
     }
 
-    /// A shell with jobs.
     fn shell() -> Self {
         let mut shell = Self::start("bash", &["--norc", "--noprofile", "--noediting", "-i"]);
         shell.until("ready> ");
@@ -91,12 +87,10 @@ impl Terminal {
         self.master.write_all(text.as_bytes()).expect("typed");
     }
 
-    /// Types a line into a shell.
     fn line(&mut self, text: &str) {
         self.types(&format!("{text}\n"));
     }
 
-    /// Its exit status as a shell gives it.
     fn status(&mut self) -> i32 {
         while self.read() {}
         let status = self.child.wait().expect("a child of ours");
@@ -258,6 +252,7 @@ fn a_key_ends_a_loop_of_a_shell() {
 
 /// What the command wrote came with two carriage returns: our terminal was left as it was where
 /// stdin is none.
+/// rule: protocol.md, From a shell: `-t` runs it on a terminal
 /// rule: protocol.md, From a shell: `-t` with a pipe on stdin writes to our terminal byte for byte
 #[test]
 fn a_terminal_of_its_own_writes_lines_once_where_stdin_is_a_pipe() {
@@ -301,32 +296,6 @@ fn a_job_of_a_shell_stops_and_goes_on() {
     shell.until("status 130");
 }
 
-/// rule: protocol.md, From a shell: What the command leaves in the background is ended with it,
-///   and named in a line on stderr
-#[test]
-fn at_a_terminal_too_nothing_is_left_behind() {
-    for code in ["sleep 4741 & exit 3", "(setsid true; sleep 4741 & ) & wait; exit 3"] {
-        let words = ["run", "--no-log", "-c", code];
-        let mut terminal = Terminal::start(env!("CARGO_BIN_EXE_execd"), &words);
-        terminal.until("left running by the command, and ended with it: sleep (");
-        terminal.until(")");
-        assert_eq!(terminal.status(), 3);
-    }
-    let code = "sleep 4742 & sleep 4742 & echo $$ $!; wait";
-    let mut terminal = Terminal::run(&["-c", code]);
-    terminal.until("\r\n");
-    let sleeps = || pids().into_iter().filter(|pid| is_sleep(*pid, "4742")).collect::<Vec<_>>();
-    eventually("both run", || sleeps().len() == 2);
-    let pids = sleeps();
-    send_signal(terminal.pid(), libc::SIGKILL);
-    eventually("the guard ends all of it", || !pids.iter().any(|pid| is_alive(*pid)));
-}
-
-fn is_sleep(pid: i32, time: &str) -> bool {
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    words == format!("sleep\0{time}\0").as_bytes()
-}
-
 /// rule: protocol.md, From a shell: `-t` runs the command on a terminal of its own, of the size
 ///   and the modes of ours, and of its changes
 #[test]
@@ -353,6 +322,7 @@ fn a_terminal_of_its_own_has_the_size_and_the_modes_of_ours() {
     shell.until("status 130");
 }
 
+/// rule: protocol.md, From a shell: SIGTSTP stops the command and execd, SIGCONT lets both go on
 /// rule: protocol.md, From a shell: our terminal is as before when `-t` ends, whatever ends it,
 ///   and while it is stopped
 #[test]

@@ -18,7 +18,6 @@ use tempfile::TempDir;
 
 /// What the tests need, from Debian's slurmctld, slurmd, slurm-client and munge, and jq.
 const NEEDED: [&str; 7] = ["slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "jq"];
-/// Tasks of the large array.
 const TASKS: usize = 200;
 /// Elements of an array that run at once: the node says that it has so many processors.
 const AT_ONCE: usize = 8;
@@ -26,7 +25,6 @@ const AT_ONCE: usize = 8;
 const TESTED: &str = "slurm-wlm 22.05";
 /// How often the daemons are started anew where somebody else has taken one of their ports.
 const STARTS: usize = 3;
-/// Pause between two questions to the daemons.
 const LOOK: Duration = Duration::from_millis(300);
 /// How long all tasks may take: they start some three thousand processes, on a machine that may
 /// be busy.
@@ -42,15 +40,6 @@ fn version() -> String {
     String::from_utf8_lossy(&said).trim().to_owned()
 }
 
-/// Whether a slurmd of this version may be told that there are no cgroups, as of 23.02. Those after
-/// it need that where there is no systemd; those before do not know the word.
-fn knows_no_cgroups(version: &str) -> bool {
-    let number = version.rsplit(' ').next().unwrap_or_default();
-    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (23, 2)
-}
-
-/// A cluster of one node, this machine.
 struct Cluster {
     dir: TempDir,
     daemons: Vec<Child>,
@@ -70,7 +59,7 @@ impl Cluster {
         let version = version();
         let mut logs = String::new();
         for _ in 0..STARTS {
-            match Self::try_to_start(&version) {
+            match Self::try_to_start() {
                 Ok(cluster) => return Some(cluster),
                 Err(said) => logs = said,
             }
@@ -82,7 +71,7 @@ impl Cluster {
     }
 
     /// The same, or the daemons' logs when one of them ends at once.
-    fn try_to_start(version: &str) -> Result<Self, String> {
+    fn try_to_start() -> Result<Self, String> {
         let dir = tempfile::Builder::new().prefix("execd-slurm-").tempdir().expect("a directory");
         let mut cluster = Self { dir, daemons: Vec::new() };
         // munged has a socket in it that everybody is to reach.
@@ -92,9 +81,6 @@ impl Cluster {
             std::fs::create_dir(cluster.at(name)).expect("a directory");
         }
         std::fs::write(cluster.at("slurm.conf"), cluster.settings()).expect("its settings");
-        if knows_no_cgroups(version) {
-            std::fs::write(cluster.at("cgroup.conf"), "CgroupPlugin=disabled\n").expect("a file");
-        }
         let mut key = [0; 128];
         std::io::Read::read_exact(&mut File::open("/dev/urandom").expect("it is there"), &mut key)
             .expect("random bytes");
@@ -163,7 +149,6 @@ impl Cluster {
         self.dir.path().join(name)
     }
 
-    /// A daemon, whose log is a file.
     fn daemon(&mut self, words: &[&str]) {
         let log = File::create(self.at(&format!("{}.log", words[0]))).expect("its log");
         let path = std::env::var("PATH").unwrap_or_default();
@@ -194,13 +179,11 @@ impl Cluster {
         }
     }
 
-    /// What the daemons say, for messages.
     fn logs(&self) -> String {
         let text = |name: &str| std::fs::read_to_string(self.at(name)).unwrap_or_default();
         ["munged.log", "slurmctld.log", "slurmd.log"].map(text).join("\n")
     }
 
-    /// A program of Slurm in the directory of a batch; gives what it prints.
     fn run(&self, batch: &Batch, words: &[&str]) -> String {
         let mut command = batch.command(words);
         let done = output_of(command.env("SLURM_CONF", self.at("slurm.conf")));

@@ -12,12 +12,10 @@ use std::process::Command;
 use crate::common::{Execd, LONG_AGO, Setup, is_notification, until_file_has, value};
 use serde_json::{Value, json};
 
-/// A command that goes on and prints nothing.
 const GOES_ON: &str = "exec sleep 1000";
 /// A shell that ends while another process, which has become `sleep` by then, holds its output.
 const LEAVES_A_HOLDER: &str =
     "sleep 1000 & until grep -qa ^sleep /proc/$!/cmdline; do :; done; echo left";
-/// Sessions that one execd of these tests starts at most.
 const MOST_SESSIONS: u64 = 40;
 
 // ---- The files --------------------------------------------------------------------------
@@ -42,7 +40,6 @@ fn check(name: &str, said: &str) {
     }
 }
 
-/// What `execd` prints with these words.
 fn printed(words: &[&str]) -> String {
     let done = Command::new(env!("CARGO_BIN_EXE_execd")).args(words).output().expect("it starts");
     assert!(done.status.success(), "{words:?}: {done:?}");
@@ -71,36 +68,24 @@ fn stamp(c: char) -> bool {
 /// the word for it.
 type Rule<'a> = (&'a str, fn(char) -> bool, &'a str, &'a str);
 
-const RULES: [Rule; 40] = [
-    // Fields.
-    ("\"pid\":", digits, "", "PID"),
+/// Fields that are numbers or a word, by what stands in their place.
+const FIELDS: [(&str, &str); 7] = [
+    ("PID", "pid"),
+    ("INSTANCE", "instance"),
+    ("CHUNK", "chunk_id"),
+    ("STAMP", "startedAt endedAt tool_time_utc started_at"),
+    (
+        "MS",
+        "started_at_ms elapsed_ms uptime_ms durationMs duration_ms since_ms sinceMs \
+         first_event_ms first_attempt_ms first_text_ms effective_wait_ms",
+    ),
+    ("SECONDS", "age_seconds wall_time_seconds cpu_seconds"),
+    ("NUMBER", "connected loop_turns stale_events slowest_turn_us log_write_stalls"),
+];
+
+const RULES: [Rule; 14] = [
     ("\"backgroundPids\":[", digits, "]", "PID"),
-    ("\"instance\":\"", letters, "\"", "INSTANCE"),
-    ("\"connected\":", digits, "", "NUMBER"),
-    ("\"chunk_id\":\"", letters, "\"", "CHUNK"),
-    ("\"startedAt\":\"", stamp, "\"", "STAMP"),
-    ("\"endedAt\":\"", stamp, "\"", "STAMP"),
-    ("\"tool_time_utc\":\"", stamp, "\"", "STAMP"),
-    ("\"started_at\":\"", stamp, "\"", "STAMP"),
-    ("\"started_at_ms\":", digits, "", "MS"),
-    ("\"elapsed_ms\":", digits, "", "MS"),
-    ("\"uptime_ms\":", digits, "", "MS"),
-    ("\"durationMs\":", digits, "", "MS"),
-    ("\"duration_ms\":", digits, "", "MS"),
-    ("\"since_ms\":", digits, "", "MS"),
-    ("\"sinceMs\":", digits, "", "MS"),
-    ("\"first_event_ms\":", digits, "", "MS"),
-    ("\"first_attempt_ms\":", digits, "", "MS"),
-    ("\"first_text_ms\":", digits, "", "MS"),
-    ("\"effective_wait_ms\":", digits, "", "MS"),
-    ("\"age_seconds\":", digits, "", "SECONDS"),
-    ("\"wall_time_seconds\":", number, "", "SECONDS"),
-    ("\"cpu_seconds\":", number, "", "SECONDS"),
     ("\"max_rss_kib\":", digits, "", "KIB"),
-    ("\"loop_turns\":", digits, "", "NUMBER"),
-    ("\"stale_events\":", digits, "", "NUMBER"),
-    ("\"slowest_turn_us\":", digits, "", "NUMBER"),
-    ("\"log_write_stalls\":", digits, "", "NUMBER"),
     // Texts.
     ("wall_time_seconds: ", number, "", "SECONDS"),
     ("chunk_id: ", letters, "", "CHUNK"),
@@ -141,6 +126,12 @@ fn fixed(line: &str, directory: &Path) -> String {
     let mut line = line
         .replace(directory.to_str().expect("UTF-8"), "DIR")
         .replace(&version(env!("CARGO_PKG_VERSION")), &version("VERSION"));
+    for (word, names) in FIELDS {
+        for name in names.split_whitespace() {
+            line = replaced(&line, (&format!("\"{name}\":"), number, "", word));
+            line = replaced(&line, (&format!("\"{name}\":\""), stamp, "\"", word));
+        }
+    }
     for rule in RULES {
         line = replaced(&line, rule);
     }
@@ -215,13 +206,11 @@ impl Board {
         self.text.push_str(&format!("{mark} {line}\n"));
     }
 
-    /// Sends a line as it is.
     fn send(&mut self, line: &str) {
         self.execd.send_line(line);
         self.write_down(">", line);
     }
 
-    /// Sends a request that may wait; gives its id.
     fn begin(&mut self, method: &str, params: Value) -> u64 {
         self.asked += 1;
         let id = self.asked;
@@ -245,24 +234,20 @@ impl Board {
         value(&line)
     }
 
-    /// The reply to a request.
     fn reply(&mut self, id: u64) -> Value {
         self.take(|line| !is_notification(line) && value(line)["id"] == id)
     }
 
-    /// A request and its reply.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.reply(id)
     }
 
-    /// A line that is no proper request, and the next reply.
     fn bad(&mut self, line: &str) {
         self.send(line);
         self.take(|line| !is_notification(line));
     }
 
-    /// The next notification of this method whose params fit.
     fn note(&mut self, method: &str, fits: impl Fn(&Value) -> bool) -> Value {
         self.take(|line| {
             let line = value(line);
@@ -270,7 +255,6 @@ impl Board {
         })
     }
 
-    /// All notifications of this method that have come.
     fn notes_so_far(&mut self, method: &str) {
         let is = |line: &str| value(line)["method"] == method;
         while self.waiting.iter().any(|line| is(line)) {
@@ -315,8 +299,12 @@ fn until_printed(result: &Value, text: &str) {
 // ---- The command line -------------------------------------------------------------------
 
 #[test]
-fn the_help_is_as_written_for_every_command() {
+fn the_help_the_description_of_the_methods_and_the_completions_are_as_written() {
     check("help.txt", &printed(&["--help"]));
+    check("describe.json", &printed(&["--describe"]));
+    for shell in ["bash", "zsh", "fish"] {
+        check(&format!("completions.{shell}"), &printed(&["completions", shell]));
+    }
     let mut screens = String::new();
     for name in printed(&["help", "--names"]).lines() {
         screens.push_str(&format!("\n# execd help {name}\n{}", printed(&["help", name])));
@@ -326,18 +314,6 @@ fn the_help_is_as_written_for_every_command() {
     screens.push_str(&format!("\n# execd help flags\n{}", printed(&["help", "flags"])));
     check("help_screens.txt", &screens);
     check("help_all.txt", &printed(&["help", "--all"]));
-}
-
-#[test]
-fn the_description_of_the_methods_is_as_written() {
-    check("describe.json", &printed(&["--describe"]));
-}
-
-#[test]
-fn the_completions_are_as_written() {
-    for shell in ["bash", "zsh", "fish"] {
-        check(&format!("completions.{shell}"), &printed(&["completions", shell]));
-    }
 }
 
 // ---- The protocol -----------------------------------------------------------------------
@@ -753,6 +729,9 @@ fn refusals_of_bash_stream_are_as_written() {
 
 // ---- bash and tmux ----------------------------------------------------------------------
 
+/// rule: bash.md, bash and tmux: A command that cannot start is a result that says why
+/// rule: bash.md, bash and tmux: The shell is gone, background children hold the output: 50 ms
+///   later pi's text and who runs where
 #[test]
 fn bash_is_as_written() {
     let mut board = Board::start(&[]);
@@ -794,6 +773,12 @@ fn bash_is_as_written() {
     board.end("bash.txt");
 }
 
+/// rule: bash.md, bash and tmux: Wire results of bash: these fields, absent where they do not apply
+/// rule: bash.md, bash and tmux: Errors of tmux are texts
+/// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
+/// rule: bash.md, bash and tmux: poll, unpoll, list-polls
+/// rule: bash.md, bash and tmux: autoCloseWindowsOnCompletion: false keeps what has ended listed
+///   and peekable
 #[test]
 fn windows_are_as_written() {
     let mut board = Board::start(&[]);
@@ -857,7 +842,6 @@ fn windows_are_as_written() {
 
 // ---- Runs of pi -------------------------------------------------------------------------
 
-/// Makes a pi that runs this script; gives its path.
 fn pi(board: &Board, name: &str, script: &str) -> String {
     let path = board.execd.file(name);
     crate::agent_help::write_pi(&path, script);
@@ -869,6 +853,21 @@ fn captured(name: &str) -> String {
     format!("cat {}/tests/fixtures/pi-json/pi-0.87.1.{name}.ndjson", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// rule: agent.md, Runs that go on: What is no run is refused by its number
+/// rule: agent.md, agent_execute, params: stream (true), keep_events (false)
+/// rule: agent.md, agent_event: The events and their fields, each with the request's id
+/// rule: agent.md, agent_event: tool_use at toolcall_end, or at tool_execution_start where none
+///   came; never twice for one id
+/// rule: agent.md, The result: Every field, in the document's order
+/// rule: agent.md, The result: What could not be known is absent
+/// rule: agent.md, Invocation: A pi that cannot be started is a result that says what to do
+/// rule: agent.md, agent_health, agent_capabilities: agent_health runs `pi --version`: ok, version,
+///   path, or error with the install command
+/// rule: agent.md, agent_health, agent_capabilities: agent_capabilities
+/// rule: agent.md, agent_execute, params: A missing model is −32602, `model is required: pi's own
+///   default is google, name one`
+/// rule: agent.md, agent_execute, params: Params of a wrong type or out of range are refused by
+///   name, and start nothing
 #[test]
 fn runs_of_pi_are_as_written() {
     let mut board = Board::start(&[]);
@@ -950,6 +949,8 @@ fn runs_of_pi_are_as_written() {
 
 // ---- Attached clients -------------------------------------------------------------------
 
+/// rule: attach.md, attach_session, attach_input, detach_session: detach_session ends the output;
+///   the session goes on
 #[test]
 fn attaching_is_as_written() {
     let mut board = Board::start(&["--on-impossible", "wait"]);

@@ -2,13 +2,13 @@
 //! that none of them disturbs another.
 
 use std::fs::Permissions;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::common::outside::{self, activity, countable_fds, go_on, is_root, stop};
+use crate::common::outside::{self, countable_fds, go_on, is_root, stop};
 use crate::common::wire::{Wire, connect};
 use crate::common::{Execd, Setup, eventually, left_out, missing, output, send_signal, session_of};
 use serde_json::{Value, json};
@@ -18,12 +18,6 @@ const CLIENTS: usize = 64;
 
 fn mode(path: &Path) -> u32 {
     path.symlink_metadata().expect("it exists").mode() & 0o7777
-}
-
-fn sockets(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
-    sockets.map(|entry| entry.path()).collect()
 }
 
 /// Runs execd with nothing to do.
@@ -36,8 +30,6 @@ fn start_and_end(arguments: &[&str], runtime: &Path) -> Output {
         .output()
         .expect("execd runs")
 }
-
-// ---- Where it is ------------------------------------------------------------------------
 
 /// rule: attach.md, Where it is, who may use it: execd listens on
 ///   `$XDG_RUNTIME_DIR/execd/<pid>.sock`, directory 0700, socket 0600
@@ -53,14 +45,7 @@ fn the_socket_is_private_and_goes_with_its_execd() {
     assert_eq!(info["socket"], json!(path.to_string_lossy()));
     let mut other = Wire::connect(&path);
     assert_eq!(other.result("ping", json!({})), json!({}));
-    execd.close_stdin();
-    execd.wait_exit();
-    assert!(!path.exists());
-
-    let mut execd = Execd::start();
-    execd.ping();
-    let path = execd.socket();
-    send_signal(execd.pid(), libc::SIGTERM);
+    execd.signal(libc::SIGTERM);
     execd.wait_exit();
     assert!(!path.exists());
 }
@@ -73,12 +58,12 @@ fn without_a_runtime_directory_it_is_in_tmp() {
     let uid = unsafe { libc::geteuid() };
     let dir = PathBuf::from(format!("/tmp/execd-{uid}"));
     for unusable in [None, Some("/nonexistent"), Some("relative")] {
-        let script = match unusable {
-            None => "unset XDG_RUNTIME_DIR; exec \"$0\"".to_owned(),
-            Some(value) => format!("XDG_RUNTIME_DIR={value} exec \"$0\""),
+        let mut setup = Setup::new(&[]);
+        match unusable {
+            None => setup.command().env_remove("XDG_RUNTIME_DIR"),
+            Some(value) => setup.command().env("XDG_RUNTIME_DIR", value),
         };
-        let mut execd =
-            Setup::of(&["bash", "-c", &script, env!("CARGO_BIN_EXE_execd")], &[]).start();
+        let mut execd = setup.start();
         let info = execd.result("server_info", json!({}));
         let path = dir.join(format!("{}.sock", execd.pid()));
         assert_eq!(info["socket"], json!(path.to_string_lossy()));
@@ -116,8 +101,6 @@ fn no_socket_is_none_and_another_place_is_there() {
 }
 
 /// Every failure to bind was told as EADDRINUSE, also where the directory was missing.
-/// rule: attach.md, Where it is, who may use it: `--no-socket` turns it off, `--socket PATH` places
-///   it
 #[test]
 fn a_place_that_cannot_be_is_told_and_what_is_no_socket_stays() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -194,11 +177,11 @@ fn sockets_of_dead_processes_are_cleaned_up_at_start_and_those_of_living_ones_ar
     std::fs::write(&other, "mine").expect("written");
     let mut third = Execd::with(&[], &env);
     third.ping();
-    assert_eq!(sockets(&runtime.path().join("execd")).len(), 2);
+    for one in [&living, &third] {
+        assert!(runtime.path().join(format!("execd/{}.sock", one.pid())).exists());
+    }
     assert!(other.exists());
 }
-
-// ---- Several clients --------------------------------------------------------------------
 
 /// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
 ///   that armed it, session_started and session_exited to every client
@@ -225,10 +208,13 @@ fn a_session_of_one_client_is_everybodys() {
     }
     let info = execd.result("server_info", json!({}));
     assert_eq!(info["clients"], json!({"connected": 2, "max": CLIENTS}));
+    // A shutdown that one asks for is answered to it.
+    execd.open("exec sleep 1000");
+    let ended = one.result("shutdown", json!({}));
+    assert_eq!(ended["ended"].as_array().map(Vec::len), Some(1), "{ended}");
+    assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
-/// rule: protocol.md, Several clients, cancel in the families: `wake: true` goes only to the client
-///   that armed it, session_started and session_exited to every client
 /// rule: protocol.md, Several clients, cancel in the families: The ids of requests are per
 ///   connection
 /// rule: attach.md, Several clients: Request ids, cancel and the limit of pending requests are per
@@ -342,19 +328,6 @@ fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
     assert_eq!(execd.wait_exit().code(), Some(0));
 }
 
-/// rule: attach.md, Several clients: It speaks the same protocol as stdin; each connection is one
-///   more client; a session of one is visible to all
-#[test]
-fn a_shutdown_that_a_client_asks_for_is_answered_to_it() {
-    let mut execd = Execd::start();
-    execd.open("exec sleep 1000");
-    let mut one = Wire::connect(&execd.socket());
-    let ended = one.result("shutdown", json!({}));
-    assert_eq!(ended["ended"].as_array().map(Vec::len), Some(1), "{ended}");
-    assert_eq!(execd.wait_exit().code(), Some(0));
-}
-
-/// rule: attach.md, Where it is, who may use it: execd's own socket goes with it
 /// rule: attach.md, Several clients: `execd run` can be looked at
 #[test]
 fn the_command_of_execd_run_can_be_looked_at() {
@@ -384,8 +357,6 @@ fn the_command_of_execd_run_can_be_looked_at() {
     assert!(!path.exists());
 }
 
-// ---- Bad ones, and many -----------------------------------------------------------------
-
 /// rule: attach.md, Several clients: 20 clients with garbage, half lines and hang-ups: stdin's
 ///   client never notices, descriptors come back
 #[test]
@@ -395,20 +366,20 @@ fn twenty_clients_with_garbage_half_lines_and_hang_ups_disturb_nobody() {
     execd.ping();
     let (fds, path) = (countable_fds(execd.pid()), execd.socket());
     let garbage: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    let poll =
+        b"{\"id\":1,\"method\":\"write_stdin\",\"params\":{\"session_id\":1}}\n{\"id\":2,\"meth";
+    let said: [&[u8]; 5] = [
+        &garbage,
+        br#"{"id":1,"method":"exec_com"#,
+        b"{\n[]\nnull\n\"x\"\n{\"id\":{}}\n\n\r\n",
+        poll,
+        b"",
+    ];
     for round in 0..3 {
         let mut clients: Vec<UnixStream> = (0..20).map(|_| connect(&path)).collect();
-        for (at, client) in clients.iter_mut().enumerate() {
+        for (client, said) in clients.iter_mut().zip(said.iter().cycle()) {
             // One that is hung up on while it writes is no failure here.
-            let _ = match at % 5 {
-                0 => client.write_all(&garbage),
-                1 => client.write_all(br#"{"id":1,"method":"exec_com"#),
-                2 => client.write_all(b"{\n[]\nnull\n\"x\"\n{\"id\":{}}\n\n\r\n"),
-                3 => client.write_all(
-                    br#"{"id":1,"method":"write_stdin","params":{"session_id":1,"yield_time_ms":9000}}
-{"id":2,"meth"#,
-                ),
-                _ => Ok(()),
-            };
+            let _ = client.write_all(said);
         }
         let echoed = execd.write(json!({"session_id": session, "chars": format!("{round}\n")}));
         assert_eq!(output(&echoed), format!("{round}\n"));
@@ -485,62 +456,28 @@ fn requests_are_taken_up_one_of_each_client_in_turn() {
     assert!(own < last.expect("it has come").0, "stdin's ping is not behind all of the others");
 }
 
-/// rule: attach.md, Several clients: A client that does not read keeps no other waiting
-#[test]
-fn a_client_that_does_not_read_keeps_nobody_waiting() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("read line; exit 6"));
-    let mut deaf = connect(&execd.socket());
-    // Far more answers than a socket takes; one of its waits is on the same session.
-    let poll = json!({"id": 0, "method": "write_stdin",
-        "params": {"session_id": session, "yield_time_ms": 600_000}});
-    deaf.write_all(format!("{poll}\n").as_bytes()).expect("sent");
-    let info = "{\"id\":1,\"method\":\"server_info\"}\n".repeat(2_000);
-    deaf.set_nonblocking(true).expect("a flag");
-    let mut refused = 0;
-    eventually("it is not read any more", || {
-        let sent = deaf.write(info.as_bytes()).unwrap_or(0);
-        refused = if sent == 0 { refused + 1 } else { 0 };
-        execd.ping();
-        refused > 20
-    });
-    let done = execd.write(json!({"session_id": session, "chars": "\n", "yield_time_ms": 30_000}));
-    assert_eq!(done["exit_code"], 6);
-    assert!(execd.rss_kib() < 40 * 1024, "{} KiB", execd.rss_kib());
-    // When it reads, it is answered too.
-    deaf.set_nonblocking(false).expect("a flag");
-    let mut text = Vec::new();
-    let mut buffer = vec![0; 65_536];
-    let wait = br#""id":0,"result""#;
-    while !crate::common::contains(&text, wait) {
-        let read = deaf.read(&mut buffer).expect("connected");
-        assert!(read > 0, "hung up on");
-        text.drain(..text.len().saturating_sub(wait.len()));
-        text.extend_from_slice(&buffer[..read]);
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("we are root");
+}
+
+/// An execd of another user in this directory, with its binary and its socket. We are root.
+pub fn of_another_user(dir: &Path, uid: u32) -> (Execd, PathBuf, PathBuf) {
+    let (binary, home) = (dir.join("program"), dir.join("execd"));
+    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
+    std::fs::create_dir(&home).expect("a directory");
+    for (path, mode) in [(dir, 0o755), (&binary, 0o755), (&home, 0o700)] {
+        set_mode(path, mode);
     }
+    std::os::unix::fs::chown(&home, Some(uid), None).expect("we are root");
+    let socket = home.join("77.sock");
+    // Our own binary stands behind the wrapper: it is the script's name here.
+    let start = format!("cd / && exec {} \"$@\"", binary.display());
+    let owner = format!("--reuid={uid}");
+    let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &start];
+    let flags = ["--socket", socket.to_str().expect("UTF-8"), "--no-log"];
+    let execd = Setup::behind(&wrapper, &flags).unwatched().start();
+    (execd, binary, socket)
 }
-
-/// rule: attach.md, Several clients: A connected client that says nothing costs no system call
-#[test]
-fn a_connected_client_costs_no_call_while_it_says_nothing() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open_with("echo up; exec cat", json!({"tty": true})));
-    let mut one = Wire::connect(&execd.socket());
-    one.result("attach_session", json!({"session_id": session}));
-    one.note("attach_output", |_| true);
-    one.result("ping", json!({}));
-    let pid = execd.pid();
-    let mut before = activity(pid);
-    eventually("it has nothing to do", || {
-        // Longer than the one stale timer that is left to fire.
-        std::thread::sleep(std::time::Duration::from_millis(400));
-        std::mem::replace(&mut before, activity(pid)) == before
-    });
-    std::thread::sleep(std::time::Duration::from_secs(3));
-    assert_eq!(activity(pid), before);
-}
-
-// ---- Other users ------------------------------------------------------------------------
 
 /// Runs a command as a user.
 fn as_user(uid: u32, words: &[&str]) -> Output {
@@ -564,25 +501,9 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
         return left_out("only root can be two other users");
     }
     let dir = tempfile::tempdir().expect("a directory");
-    let binary = dir.path().join("execd");
-    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
-    let home = dir.path().join("home");
-    std::fs::create_dir(&home).expect("a directory");
-    std::os::unix::fs::chown(&home, Some(OWNER), None).expect("we are root");
-    let open = |path: &Path, mode| {
-        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("we are root");
-    };
-    open(dir.path(), 0o755);
-    open(&binary, 0o755);
-    let socket = home.join("s.sock");
-    let (socket_text, home_text) = (socket.to_string_lossy(), home.to_string_lossy());
-    let owner = format!("--reuid={OWNER}");
-    let start = format!("cd / && exec {}", binary.display());
-    let wrapper = ["setpriv", &owner, "--clear-groups", "sh", "-c", &format!("{start} \"$@\"")];
-    // Execd puts our own binary behind the wrapper: it is the script's name here.
-    let flags = ["--socket", &socket_text];
-    let mut execd =
-        Setup::behind(&wrapper, &flags).envs(&[("TMPDIR", &home_text)]).unwatched().start();
+    let (mut execd, binary, socket) = of_another_user(dir.path(), OWNER);
+    set_mode(socket.parent().expect("its directory"), 0o755);
+    let socket_text = socket.to_string_lossy();
     execd.result("ping", json!({}));
     assert_eq!((mode(&socket), socket.metadata().expect("it is there").uid()), (0o600, OWNER));
     let binary = binary.to_string_lossy();
@@ -595,7 +516,7 @@ fn another_user_is_refused_by_the_file_and_by_execd_and_root_is_not() {
     let said = String::from_utf8_lossy(&theirs.stderr);
     assert!(said.contains("it is another user's"), "{said}");
     // Where somebody has opened the file, ls asks who listens, and execd who connected.
-    open(&socket, 0o666);
+    set_mode(&socket, 0o666);
     let theirs = ls(OTHER);
     assert_eq!(theirs.status.code(), Some(1));
     let said = String::from_utf8_lossy(&theirs.stderr);

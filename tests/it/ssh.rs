@@ -8,7 +8,6 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,11 +15,9 @@ use crate::agent_help::place::Place;
 use crate::agent_help::*;
 use crate::common::outside::{comm, end_of, left_out, marked, output_at_end, output_of, status_of};
 use crate::common::{
-    AT_ONCE, Execd, Incoming, PATIENCE, Setup, eventually, is_alive, missing, output, send_signal,
-    until_file_has,
+    AT_ONCE, Execd, Incoming, Setup, eventually, is_alive, missing, output, send_signal,
 };
-use crate::common::{contains, log_of};
-use crate::scale_help::{Batch, parallel_of};
+use crate::scale_help::Batch;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -29,21 +26,14 @@ const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 /// What everything has in its environment that the sshd of a test has started; helpers of execd get
 /// no EXECD_*.
 const MARK: &str = "FAR_OF_A_TEST";
-/// Bytes that a flood brings through ssh; `make test-large` has a gibibyte.
-const FLOOD_BYTES: u64 = 64 << 20;
-const GIBIBYTE: u64 = 1 << 30;
-/// How many tasks `here.sh` has run at once.
-const PARALLEL_JOBS: usize = 8;
 /// How often another port is tried: between the choice and sshd's start somebody may take it.
 const PORTS_TRIED: usize = 5;
 
-/// An sshd, and what is needed to reach it.
 struct Far {
     dir: TempDir,
     sshd: Child,
 }
 
-/// A word of this test alone.
 fn own_word(dir: &Path) -> String {
     dir.file_name().expect("a name").to_string_lossy().into_owned()
 }
@@ -64,7 +54,6 @@ fn free_port() -> u16 {
 }
 
 impl Far {
-    /// Starts an sshd; `None` where there is none to start.
     fn start() -> Option<Self> {
         if missing(SSHD) || missing("ssh") || missing("ssh-keygen") {
             return None;
@@ -104,18 +93,15 @@ impl Far {
         self.dir.path().join(name)
     }
 
-    /// What shells print before they run what ssh asks for.
     fn say_at_login(&self, script: &str) {
         std::fs::write(self.path("home/.bashrc"), script).expect("a file");
     }
 
-    /// The words before a command there.
     fn ssh(&self) -> [String; 4] {
         let config = self.path("ssh_config").to_string_lossy().into_owned();
         ["ssh".to_owned(), "-F".to_owned(), config, "far".to_owned()]
     }
 
-    /// A command line there.
     fn command(&self, flags: &[&str], line: &str) -> Command {
         let [ssh, config @ .., host] = self.ssh();
         let mut command = Command::new(ssh);
@@ -124,32 +110,27 @@ impl Far {
         command
     }
 
-    /// Its output, once it has ended.
     fn run(&self, line: &str) -> Output {
         output_of(&mut self.command(&[], line))
     }
 
-    /// execd there, on the pipes of ssh.
     fn execd(&self, flags: &[&str]) -> Execd {
         let words = self.ssh();
         let words: Vec<&str> = words.iter().map(String::as_str).chain([EXECD]).collect();
         Setup::of(&words, flags).start()
     }
 
-    /// What was started there and still runs: their pids and names.
     fn running(&self) -> Vec<(i32, String)> {
         let all = marked(MARK, &own_word(self.dir.path()));
         all.into_iter().map(|pid| (pid, comm(pid))).collect()
     }
 
-    /// Waits until a program of this name runs there.
     fn until_runs(&self, name: &str) {
         eventually(&format!("{name} runs there"), || {
             self.running().iter().any(|(_, running)| running == name)
         });
     }
 
-    /// Waits until nothing runs there any more; gives how long that took.
     fn until_nothing_runs(&self) -> Duration {
         let since = Instant::now();
         eventually("nothing runs there any more", || self.running().is_empty());
@@ -234,6 +215,7 @@ fn start_sshd(dir: &Path, port: u16) -> Option<Child> {
     (!ended && TcpStream::connect(("127.0.0.1", port)).is_ok()).then_some(sshd)
 }
 
+/// rule: machines.md, ssh: `execd run` there: output, streams and status are those of the command
 /// rule: machines.md, ssh: A client that knows nothing of ssh: commands, their logs, keys and
 ///   Ctrl-C are those of the other machine; at the end of stdin all of it ends
 #[test]
@@ -243,6 +225,10 @@ fn a_client_on_the_pipes_of_ssh() {
     let result = execd.run("echo ${SSH_CONNECTION%% *}; echo there > ~/made");
     assert_eq!(output(&result), "127.0.0.1\n");
     assert!(far.path("home/made").exists());
+    // `execd run` is the command: its streams, its status.
+    let said = far.run(&format!("'{EXECD}' run -q -c 'echo out; echo err >&2; exit 3'"));
+    assert_eq!(said.status.code(), Some(3));
+    assert_eq!((&said.stdout[..], &said.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
     let log = result["log_path"].as_str().expect("a log");
     assert!(log.starts_with(far.path("tmp").to_str().expect("UTF-8")), "{log}");
     let read = execd.result("read_output", json!({"session_id": 1}));
@@ -285,27 +271,6 @@ fn ctrl_c_at_a_terminal_of_ssh() {
     far.until_nothing_runs();
 }
 
-/// rule: protocol.md, Secrets: the reply's `note` says that the program may show it
-#[test]
-fn a_secret_for_a_program_behind_ssh_is_shown_nowhere_and_noted() {
-    let Some(far) = Far::start() else { return };
-    let mut execd = Execd::start();
-    let there = "read -rsp 'PIN: ' pin; echo; echo \"got ${#pin}\"";
-    let cmd = format!("{} -tt {}", far.ssh().join(" "), quoted_for_two_shells(there));
-    let id = execd.open_until_with(&cmd, "PIN: ", json!({"tty": true}));
-    let secret = "correct-horse-7";
-    let told = execd.write(json!({"session_id": id, "chars": format!("{secret}\\r"),
-        "secret": true, "until": {"tree_exit": true}, "yield_time_ms": 30_000}));
-    assert!(told["note"].as_str().is_some_and(|note| note.contains("ssh")), "{told}");
-    assert!(output(&told).contains("got 15"), "{told}");
-    assert!(!told.to_string().contains(secret) && !contains(&log_of(&told), secret.as_bytes()));
-}
-
-fn quoted_for_two_shells(line: &str) -> String {
-    let quoted = |line: &str| format!("'{}'", line.replace('\'', "'\\''"));
-    quoted(&format!("bash -c {}", quoted(line)))
-}
-
 /// A shell that prints before it runs execd: half a line, an answer, a newline that never comes.
 /// rule: machines.md, ssh: What a .bashrc prints before execd is told from the protocol by the
 ///   marker
@@ -344,10 +309,13 @@ fn commands_there_read_no_bashrc() {
     assert_eq!(said.stdout, b"Welcome\nhi\n", "once, by the shell of the login");
 }
 
+/// The page said that a killed ssh ends everything there. It does not end a command of `execd run`
+/// that writes nothing: nobody tells it, as nobody tells `ssh far sleep`.
 /// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
 #[test]
-fn a_cut_connection_ends_everything_there() {
+fn a_cut_connection_ends_everything_there_but_a_run_that_writes_nothing() {
     let Some(far) = Far::start() else { return };
+    // `ssh box execd`.
     let mut execd = far.execd(&[]);
     execd.open_now(&json!({"cmd": "trap '' HUP TERM; sleep 300 & sleep 300"}));
     let waits = json!({"cmd": "sleep 300", "tty": true, "yield_time_ms": 600_000});
@@ -358,14 +326,16 @@ fn a_cut_connection_ends_everything_there() {
     execd.signal(libc::SIGKILL);
     let took = far.until_nothing_runs();
     assert!(took < AT_ONCE, "{took:?}");
-}
 
-/// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
-#[test]
-fn a_cut_connection_ends_the_tools_of_an_agent_there() {
-    let Some(far) = Far::start() else { return };
-    let mut ssh =
-        far.command(&[], &format!("'{EXECD}' mcp")).stdin(Stdio::piped()).spawn().expect("ssh");
+    // `ssh box execd mcp`, the tools of an agent.
+    let start = |flags: &[&str], line: &str| {
+        far.command(flags, line).stdin(Stdio::piped()).spawn().expect("ssh runs")
+    };
+    let cut = |ssh: &mut Child| {
+        ssh.kill().expect("it is our child");
+        end_of(ssh);
+    };
+    let mut ssh = start(&[], &format!("'{EXECD}' mcp"));
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}});
     let call = json!({"name": "exec_command", "arguments": {"cmd": "trap '' HUP TERM; sleep 300"}});
@@ -378,44 +348,29 @@ fn a_cut_connection_ends_the_tools_of_an_agent_there() {
         writeln!(stdin, "{request}").expect("ssh reads");
     }
     far.until_runs("sleep");
-    ssh.kill().expect("it is our child");
-    end_of(&mut ssh);
+    cut(&mut ssh);
     let took = far.until_nothing_runs();
     assert!(took < AT_ONCE, "{took:?}");
-}
 
-/// The page said that a killed ssh ends everything there. It does not end a command of `execd run`
-/// that writes nothing: nobody tells it, as nobody tells `ssh far sleep`.
-#[test]
-fn a_run_whose_ssh_was_killed_goes_on_until_it_writes() {
-    let Some(far) = Far::start() else { return };
-    let (cut, go) = (far.path("cut"), far.path("go"));
+    // `ssh -tt box execd run`.
+    let mut ssh = start(&["-tt"], &format!("'{EXECD}' run -q -- sleep 300"));
+    far.until_runs("sleep");
+    cut(&mut ssh);
+    far.until_nothing_runs();
+
+    // `ssh box execd run`: its stdin has ended, so sshd has closed the pipes; it runs all the same.
+    let (told, go) = (far.path("told"), far.path("go"));
     let script = format!(
         "cat; : > {}; until [ -e {} ]; do sleep 0.1; done; while echo x; do sleep 0.1; done",
-        cut.display(),
+        told.display(),
         go.display()
     );
-    let line = format!("'{EXECD}' run -q -c '{script}'");
-    let mut ssh = far.command(&[], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
+    let mut ssh = start(&[], &format!("'{EXECD}' run -q -c '{script}'"));
     far.until_runs("cat");
-    ssh.kill().expect("it is our child");
-    end_of(&mut ssh);
-    // Its stdin has ended, so sshd has closed the pipes; it runs all the same.
-    eventually("the cut has come there", || cut.exists());
+    cut(&mut ssh);
+    eventually("the cut has come there", || told.exists());
     far.until_runs("sleep");
     std::fs::write(go, "").expect("a file");
-    far.until_nothing_runs();
-}
-
-/// rule: machines.md, ssh: A connection that is cut ends execd there and all that it runs, at once
-#[test]
-fn a_run_on_a_terminal_of_ssh_ends_with_ssh() {
-    let Some(far) = Far::start() else { return };
-    let line = format!("'{EXECD}' run -q -- sleep 300");
-    let mut ssh = far.command(&["-tt"], &line).stdin(Stdio::piped()).spawn().expect("ssh runs");
-    far.until_runs("sleep");
-    ssh.kill().expect("it is our child");
-    end_of(&mut ssh);
     far.until_nothing_runs();
 }
 
@@ -435,59 +390,6 @@ fn a_connection_that_stands_still_costs_the_lease() {
     assert!(took < AT_ONCE, "{took:?}");
 }
 
-/// Reads from ssh what a command there writes; gives how many bytes came.
-fn flood_through(far: &Far, bytes: u64) -> u64 {
-    let line = format!("'{EXECD}' run --quiet -- head -c {bytes} /dev/zero");
-    let mut ssh = far.command(&[], &line).spawn().expect("ssh runs");
-    let mut stdout = ssh.stdout.take().expect("a pipe");
-    let (to, from) = mpsc::channel();
-    thread::spawn(move || to.send(std::io::copy(&mut stdout, &mut std::io::sink())));
-    let patience = PATIENCE * u32::try_from(bytes / FLOOD_BYTES).expect("some gibibytes");
-    let came = from.recv_timeout(patience).expect("the flood ends").expect("it is read");
-    assert!(end_of(&mut ssh).success());
-    came
-}
-
-/// A flood in a session there, while the client asks something else.
-fn flood_in_a_session(far: &Far, bytes: u64) {
-    let mut execd = far.execd(&[]);
-    let cmd = format!("echo up; head -c {bytes} /dev/zero | tr '\\0' x");
-    let flood = execd.start_request("exec_command", json!({"cmd": cmd, "yield_time_ms": 600_000}));
-    let mut asked = 0;
-    let mut slowest = Duration::ZERO;
-    while execd.position(|line| line["id"] == flood).is_none() {
-        let since = Instant::now();
-        execd.ping();
-        slowest = slowest.max(since.elapsed());
-        asked += 1;
-    }
-    let result = execd.result_of(flood);
-    assert_eq!(result["output_bytes_total"], bytes + 3, "{result}");
-    eprintln!("{bytes} bytes: {asked} questions meanwhile, the slowest took {slowest:?}");
-}
-
-/// rule: machines.md, ssh: A flood comes whole through `execd run`; beside one in a session there
-///   questions are answered
-#[test]
-fn a_flood_through_ssh() {
-    let Some(far) = Far::start() else { return };
-    assert_eq!(flood_through(&far, FLOOD_BYTES), FLOOD_BYTES);
-    flood_in_a_session(&far, FLOOD_BYTES);
-}
-
-#[test]
-#[ignore = "a gibibyte twice; make test-large"]
-fn a_gibibyte_through_ssh() {
-    let Some(far) = Far::start() else { return };
-    let since = Instant::now();
-    assert_eq!(flood_through(&far, GIBIBYTE), GIBIBYTE);
-    eprintln!("execd run through ssh: {:?}", since.elapsed());
-    let since = Instant::now();
-    flood_in_a_session(&far, GIBIBYTE);
-    eprintln!("a session: {:?}", since.elapsed());
-}
-
-/// Starts a run of pi through ssh.
 fn agent(far: &Far, place: &Place, flags: &[&str]) -> (Child, ChildStdin) {
     let dir = place.path().display();
     let words = "--model fake/scripted --tools bash,read 'Say it'";
@@ -534,16 +436,6 @@ fn ctrl_c_ends_a_run_of_pi() {
     far.until_nothing_runs();
 }
 
-/// rule: machines.md, ssh: `execd run` there: output, streams and status are those of the command
-#[test]
-fn execd_run_through_ssh_is_the_command() {
-    let Some(far) = Far::start() else { return };
-    let said = far.run(&format!("'{EXECD}' run -q -c 'echo out; echo err >&2; exit 3'"));
-    assert_eq!(said.status.code(), Some(3));
-    assert_eq!((&said.stdout[..], &said.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
-}
-
-/// `here.sh` with all of its jobs through this sshd.
 fn parallel_through(far: &Far, batch: &Batch) -> Command {
     let here = batch.at("").to_string_lossy().into_owned();
     let words = ["bash", "here.sh", "--sshlogin", &far.ssh().join(" "), "--workdir", &here];
@@ -568,42 +460,4 @@ fn parallel_runs_tasks_over_ssh() {
     let logs = std::fs::read_dir(far.path("tmp")).expect("a directory").flatten();
     assert!(logs.count() > 0, "no log is there");
     far.until_nothing_runs();
-}
-
-/// rule: scale.md, GNU parallel: Over ssh too SIGHUP lets what runs come to its end and starts
-///   nothing more
-#[test]
-#[ignore = "cuts connections of a real sshd; make test-large"]
-fn parallel_over_ssh_that_hears_sighup_starts_nothing_more() {
-    if missing("parallel") || missing("jq") {
-        return;
-    }
-    let Some(far) = Far::start() else { return };
-    let batch = Batch::new(vec!["held"; PARALLEL_JOBS + 2]);
-    let said = File::create(batch.at("said")).expect("a file");
-    let mut child = parallel_through(&far, &batch).stderr(said).spawn().expect("it starts");
-    eventually("they run", || batch.read("hanging").lines().count() == PARALLEL_JOBS);
-    send_signal(parallel_of(&child), libc::SIGHUP);
-    until_file_has(&batch.at("said"), "No new jobs will be started");
-    std::fs::write(batch.at("go"), "").expect("a file");
-    end_of(&mut child);
-    far.until_nothing_runs();
-    assert_eq!((batch.starts(), batch.results().len()), (PARALLEL_JOBS, PARALLEL_JOBS));
-}
-
-/// rule: scale.md, GNU parallel: Over ssh too SIGTERM ends what runs and leaves nothing
-#[test]
-#[ignore = "cuts connections of a real sshd; make test-large"]
-fn parallel_over_ssh_that_is_ended_leaves_nothing_running() {
-    if missing("parallel") || missing("jq") {
-        return;
-    }
-    let Some(far) = Far::start() else { return };
-    let batch = Batch::new(vec!["hang"; PARALLEL_JOBS + 2]);
-    let mut child = parallel_through(&far, &batch).spawn().expect("it starts");
-    eventually("they run", || batch.read("hanging").lines().count() == PARALLEL_JOBS);
-    send_signal(parallel_of(&child), libc::SIGTERM);
-    end_of(&mut child);
-    far.until_nothing_runs();
-    assert_eq!((batch.starts(), batch.results().len()), (PARALLEL_JOBS, 0));
 }

@@ -16,87 +16,69 @@ const LINE: &str = "waiting_for_line";
 const KEY: &str = "waiting_for_key";
 const PASSWORD: &str = "waiting_for_password";
 const RUNNING: &str = "running";
+/// It waits for a key, and has taken the whole screen.
+const SCREEN: &str = "full_screen";
 
 /// How long a program may take to come to its state, on however busy a machine.
 const COMES_WITHIN: Duration = Duration::from_secs(60);
 /// How long a program that never waits is looked at.
 const WATCHED_FOR: Duration = Duration::from_millis(700);
 /// Runs of each program in the normal suite.
-const RUNS: usize = 3;
+const RUNS: usize = 1;
 
-/// A program, what it needs, what it does, and whether it has the whole screen.
-struct Program {
-    needs: &'static str,
-    cmd: &'static str,
-    state: &'static str,
-    /// Who waits.
-    who: &'static str,
-    full_screen: bool,
-}
-
-const fn program(
-    needs: &'static str,
-    cmd: &'static str,
-    state: &'static str,
-    who: &'static str,
-) -> Program {
-    Program { needs, cmd, state, who, full_screen: false }
-}
-
-const fn screen(needs: &'static str, cmd: &'static str, who: &'static str) -> Program {
-    Program { needs, cmd, state: KEY, who, full_screen: true }
-}
+/// What a program needs, its command, what it does, and who waits.
+type Program = (&'static str, &'static str, &'static str, &'static str);
 
 const ON_TERMINALS: &[Program] = &[
-    program("cat", "cat", LINE, "cat"),
-    program("bash", "read -p 'Continue? [Y/n] ' x", LINE, "bash"),
-    program("bash", "read -s -p Password: x", PASSWORD, "bash"),
-    program("python3", "python3 -q", KEY, "python3"),
-    program("node", "node", KEY, "node"),
-    program("sqlite3", "sqlite3", KEY, "sqlite3"),
-    screen("less", "less /etc/passwd", "less"),
-    screen("vim.tiny", "vim.tiny -u NONE a-file", "vim.tiny"),
-    screen("vim", "vim -u NONE a-file", "vim"),
-    screen("whiptail", "whiptail --yesno hi 8 40", "whiptail"),
-    program("fzf", "fzf </etc/passwd", KEY, "fzf"),
-    program("bc", "bc -q", KEY, "bc"),
-    program("zsh", "zsh -f", KEY, "zsh"),
-    program("bash", "bash --norc -i", KEY, "bash"),
-    program("python3", "python3 -c 'input(\"name? \")'", LINE, "python3"),
-    program("make", "make -f /dev/null; (sleep 0.1; cat) | cat", LINE, "cat"),
-    program("ssh-keygen", "ssh-keygen -f a-key", PASSWORD, "ssh-keygen"),
-    screen("htop", "htop", "htop"),
-    program("gdb", "gdb -q -nx", KEY, "gdb"),
-    program("python3", "python3 -c 'import getpass; getpass.getpass()'", PASSWORD, "python3"),
-    program("openssl", "openssl passwd", PASSWORD, "openssl"),
-    program("top", "top", KEY, "top"),
-    program(
+    ("cat", "cat", LINE, "cat"),
+    ("bash", "read -p 'Continue? [Y/n] ' x", LINE, "bash"),
+    ("bash", "read -s -p Password: x", PASSWORD, "bash"),
+    ("python3", "python3 -q", KEY, "python3"),
+    ("node", "node", KEY, "node"),
+    ("sqlite3", "sqlite3", KEY, "sqlite3"),
+    ("less", "less /etc/passwd", SCREEN, "less"),
+    ("vim.tiny", "vim.tiny -u NONE a-file", SCREEN, "vim.tiny"),
+    ("vim", "vim -u NONE a-file", SCREEN, "vim"),
+    ("whiptail", "whiptail --yesno hi 8 40", SCREEN, "whiptail"),
+    ("fzf", "fzf </etc/passwd", KEY, "fzf"),
+    ("bc", "bc -q", KEY, "bc"),
+    ("zsh", "zsh -f", KEY, "zsh"),
+    ("bash", "bash --norc -i", KEY, "bash"),
+    ("python3", "python3 -c 'input(\"name? \")'", LINE, "python3"),
+    ("make", "make -f /dev/null; (sleep 0.1; cat) | cat", LINE, "cat"),
+    ("ssh-keygen", "ssh-keygen -f a-key", PASSWORD, "ssh-keygen"),
+    ("htop", "htop", SCREEN, "htop"),
+    ("gdb", "gdb -q -nx", KEY, "gdb"),
+    ("python3", "python3 -c 'import getpass; getpass.getpass()'", PASSWORD, "python3"),
+    ("openssl", "openssl passwd", PASSWORD, "openssl"),
+    ("top", "top", KEY, "top"),
+    (
         "python3",
         "python3 -c 'import threading as t, time
 t.Thread(target=time.sleep, args=(60,), daemon=True).start(); input()'",
         LINE,
         "python3",
     ),
-    program("sleep", "sleep 50", RUNNING, ""),
-    program("sleep", "sleep 50 & wait", RUNNING, ""),
-    program("bash", "while :; do :; done", RUNNING, ""),
-    program("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
-    program("bash", "yes n | (sleep 1; read x; sleep 30)", RUNNING, ""),
-    program("tail", "tail -f /etc/passwd", RUNNING, ""),
-    program("mkfifo", "mkfifo f.$$; cat f.$$", RUNNING, ""),
-    program("bash", "sleep 40 | cat", RUNNING, ""),
-    program("git", "git commit; sleep 40", RUNNING, ""),
+    ("sleep", "sleep 50", RUNNING, ""),
+    ("sleep", "sleep 50 & wait", RUNNING, ""),
+    ("bash", "while :; do :; done", RUNNING, ""),
+    ("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
+    ("bash", "yes n | (sleep 1; read x; sleep 30)", RUNNING, ""),
+    ("tail", "tail -f /etc/passwd", RUNNING, ""),
+    ("mkfifo", "mkfifo f.$$; cat f.$$", RUNNING, ""),
+    ("bash", "sleep 40 | cat", RUNNING, ""),
+    ("git", "git commit; sleep 40", RUNNING, ""),
 ];
 
 const ON_PIPES: &[Program] = &[
-    program("cat", "cat", LINE, "cat"),
-    program("grep", "grep needle", LINE, "grep"),
-    program("python3", "python3 -c 'input()'", LINE, "python3"),
-    program("cat", "sleep 0.2; cat | cat", LINE, "cat"),
-    program("node", "node -e 'process.stdin.on(\"data\", () => {})'", LINE, "node"),
-    program("sleep", "sleep 50", RUNNING, ""),
-    program("bash", "cat </dev/zero >/dev/null", RUNNING, ""),
-    program("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
+    ("cat", "cat", LINE, "cat"),
+    ("grep", "grep needle", LINE, "grep"),
+    ("python3", "python3 -c 'input()'", LINE, "python3"),
+    ("cat", "sleep 0.2; cat | cat", LINE, "cat"),
+    ("node", "node -e 'process.stdin.on(\"data\", () => {})'", LINE, "node"),
+    ("sleep", "sleep 50", RUNNING, ""),
+    ("bash", "cat </dev/zero >/dev/null", RUNNING, ""),
+    ("python3", "python3 -m http.server 0 --bind 127.0.0.1", RUNNING, ""),
 ];
 
 /// Whether a program is on the PATH; says so where it is not.
@@ -112,7 +94,9 @@ fn is_here(name: &str) -> bool {
 /// Whether the row of a program tells the state that is right; a wrong one fails the test.
 /// Late is allowed: a program may run before it waits.
 fn is_right(program: &Program, row: &Value, tty: bool) -> bool {
-    let Program { cmd, state, who, full_screen, .. } = program;
+    let (_, cmd, state, who) = *program;
+    let full_screen = state == SCREEN;
+    let state = if full_screen { KEY } else { state };
     assert_eq!(row["running"], true, "{cmd}: {row}");
     if row["state"].is_null() {
         // The list had no time for a second look.
@@ -120,17 +104,17 @@ fn is_right(program: &Program, row: &Value, tty: bool) -> bool {
     }
     if row["state"] == RUNNING {
         assert_absent(row, &["state_detail"]);
-        return *state == RUNNING;
+        return state == RUNNING;
     }
-    assert_eq!(row["state"], *state, "{cmd}: {row}");
+    assert_eq!(row["state"], state, "{cmd}: {row}");
     let detail = &row["state_detail"];
-    assert_eq!(detail["command"], *who, "{cmd}: {row}");
+    assert_eq!(detail["command"], who, "{cmd}: {row}");
     assert_eq!(detail["fd"], if tty { "tty" } else { "stdin" }, "{cmd}: {row}");
     assert!(detail["pid"].as_i64().expect("a pid") > 0 && detail["since_ms"].is_u64(), "{row}");
     // Whether a program takes the other screen may depend on its version.
     let on = row.get("full_screen").is_some();
-    assert!(on || !*full_screen, "{cmd}: {row}");
-    assert!(!on || *state == KEY, "{cmd}: {row}");
+    assert!(on || !full_screen, "{cmd}: {row}");
+    assert!(!on || state == KEY, "{cmd}: {row}");
     true
 }
 
@@ -141,7 +125,7 @@ fn check(programs: &[&Program], tty: bool) {
     let requests: Vec<u64> = programs
         .iter()
         .map(|one| {
-            let params = json!({"cmd": one.cmd, "tty": tty, "yield_time_ms": 250});
+            let params = json!({"cmd": one.1, "tty": tty, "yield_time_ms": 250});
             execd.start_request("exec_command", params)
         })
         .collect();
@@ -154,9 +138,9 @@ fn check(programs: &[&Program], tty: bool) {
         let rows = list["sessions"].as_array().expect("an array");
         for (at, program) in programs.iter().enumerate() {
             let row = rows.iter().find(|row| row["session_id"] == sessions[at]);
-            let row = row.unwrap_or_else(|| panic!("{} in {list}", program.cmd));
+            let row = row.unwrap_or_else(|| panic!("{} in {list}", program.1));
             right[at] |= is_right(program, row, tty);
-            assert!(right[at] || began.elapsed() < COMES_WITHIN, "{}: {row}", program.cmd);
+            assert!(right[at] || began.elapsed() < COMES_WITHIN, "{}: {row}", program.1);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -189,7 +173,7 @@ fn check_all(programs: &[Program], tty: bool) {
     let asked: Option<usize> = std::env::var("EXECD_STATE_RUNS").ok().and_then(|n| n.parse().ok());
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let _load = asked.map(|_| Load::of(processors * 2));
-    let here: Vec<&Program> = programs.iter().filter(|one| is_here(one.needs)).collect();
+    let here: Vec<&Program> = programs.iter().filter(|one| is_here(one.0)).collect();
     for _ in 0..asked.unwrap_or(RUNS) {
         check(&here, tty);
     }
@@ -201,7 +185,6 @@ fn the_state_of_programs_on_terminals() {
     check_all(ON_TERMINALS, true);
 }
 
-/// rule: waits.md, State: a process waits for input
 #[test]
 fn the_state_of_programs_on_pipes() {
     check_all(ON_PIPES, false);
@@ -221,7 +204,6 @@ fn answered(execd: &mut Execd, cmd: &str, tty: bool, yield_time_ms: u64) -> Valu
 fn a_wait_that_only_input_can_end_is_answered() {
     let mut execd = Execd::start();
     let table = [
-        ("cat", false, "cat waits for a line on stdin"),
         ("grep needle", false, "grep waits for a line on stdin"),
         ("cat | cat", false, "cat waits for a line on stdin"),
         ("sleep 0.3; read x", false, "bash waits for a line on stdin"),
@@ -234,6 +216,7 @@ select.select([0], [w], [])'",
             "python3 waits for a line on stdin",
         ),
         ("python3 -q", true, "python3 waits for a key on its terminal"),
+        ("cat", false, "cat waits for a line on stdin"),
     ];
     for (cmd, tty, why) in table {
         let reply = answered(&mut execd, cmd, tty, 30_000);
@@ -242,14 +225,19 @@ select.select([0], [w], [])'",
         assert_eq!(reply["wait"]["why"], why.as_str(), "{reply}");
         let note = reply["note"].as_str().expect("a note");
         // No model is to make up a password, or to have one in its conversation.
-        let what = match reply["state"] == "waiting_for_password" {
+        let what = match reply["state"] == PASSWORD {
             true => "do without it (a key, an askpass program, sudo -n), or ask for another way",
             false => "write to it",
         };
         assert!(note.starts_with(&format!("{why}: {what}")), "{reply}");
         assert_eq!(reply["wait_status"], "condition_met", "{reply}");
-        assert_eq!(reply["running"], Value::Null, "{reply}");
         assert!(reply["state"].as_str().expect("a state").starts_with("waiting_for_"), "{reply}");
+    }
+    // Each later wait is answered too.
+    let why = "cat waits for a line on stdin; nothing else runs";
+    for more in [json!({}), json!({"until": {"text": "x"}}), json!({})] {
+        let reply = execd.write(merged(json!({"session_id": 7, "yield_time_ms": 30_000}), more));
+        assert_eq!(reply["wait"]["why"], why, "{reply}");
     }
 }
 
@@ -333,45 +321,38 @@ fn a_wait_that_something_else_can_end_goes_on() {
         ("exec python3 -c 'import select; select.select([0], [], [], 30)'", false),
         ("yes n | (sleep 30; read x)", false),
     ];
-    for (cmd, tty) in table {
-        let reply = answered(&mut execd, cmd, tty, 700);
+    let start = |execd: &mut Execd, cmd: &str, tty: bool, on_impossible: &str| {
+        let params = json!({"cmd": cmd, "tty": tty, "yield_time_ms": 2_000,
+            "on_impossible": on_impossible});
+        execd.start_request("exec_command", params)
+    };
+    let mut requests = table.map(|(cmd, tty)| start(&mut execd, cmd, tty, "answer")).to_vec();
+    requests.push(start(&mut execd, "cat", false, "wait"));
+    for (request, (cmd, _)) in requests.into_iter().zip(table.into_iter().chain([("cat", false)])) {
+        let reply = execd.result_of(request);
         assert_eq!(reply["wait_status"], "deadline_reached", "{cmd}: {reply}");
         assert_absent(&reply, &["wait"]);
     }
-    let reply = execd.result(
-        "exec_command",
-        json!({"cmd": "cat", "yield_time_ms": 500, "on_impossible": "wait"}),
-    );
-    assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
     // A SIGKILL would leave what setsid took away.
     execd.close_stdin();
     assert_eq!(execd.exit_code(), Some(0));
 }
 
-/// rule: waits.md, State: a process waits for input
 #[test]
 fn until_input_ends_when_the_program_asks() {
     let mut execd = Execd::start();
-    let reply = execd.result(
-        "exec_command",
-        json!({"cmd": "sleep 0.2; read -p 'go? ' x", "tty": true, "until": {"input": "line"},
-               "yield_time_ms": 30_000}),
-    );
-    assert_eq!(reply["wait"]["outcome"], "matched", "{reply}");
-    assert_eq!(reply["wait"]["by"], "input", "{reply}");
-    assert_eq!(reply["wait"]["state"], LINE, "{reply}");
-    assert_eq!(reply["output"], "go? ", "{reply}");
-    let reply = execd.result(
-        "exec_command",
-        json!({"cmd": "cat", "stdin": "null", "until": {"input": true}, "yield_time_ms": 30_000,
-               "on_impossible": "wait"}),
-    );
+    let mut run = |params: Value| {
+        execd.exec(merged(json!({"yield_time_ms": 30_000, "until": {"input": true}}), params))
+    };
+    let asks =
+        json!({"cmd": "sleep 0.2; read -p 'go? ' x", "tty": true, "until": {"input": "line"}});
+    let reply = run(asks);
+    let wait = &reply["wait"];
+    assert_eq!((&wait["outcome"], &wait["by"]), (&json!("matched"), &json!("input")), "{reply}");
+    assert_eq!((&wait["state"], &reply["output"]), (&json!(LINE), &json!("go? ")), "{reply}");
+    let reply = run(json!({"cmd": "cat", "stdin": "null", "on_impossible": "wait"}));
     assert_eq!(reply["exit_code"], 0, "{reply}");
-    let reply = execd.result(
-        "exec_command",
-        json!({"cmd": "sleep 30", "stdin": "null", "until": {"input": true},
-               "yield_time_ms": 30_000, "on_impossible": "answer"}),
-    );
+    let reply = run(json!({"cmd": "sleep 30", "stdin": "null"}));
     let why = "its stdin is /dev/null: no input is ever waited for";
     assert_eq!(reply["wait"]["why"], why, "{reply}");
 }
@@ -383,30 +364,62 @@ fn until_input_ends_when_the_program_asks() {
 fn a_stop_that_can_not_come_true_ends_no_wait() {
     let mut execd = Execd::start();
     let built = json!({"cmd": "sleep 0.3; echo built", "stdin": "null", "stop": {"input": true},
-        "yield_time_ms": 60_000, "on_impossible": "answer"});
-    let reply = execd.result("exec_command", built);
+        "yield_time_ms": 60_000});
+    let reply = execd.exec(built);
     assert_eq!(reply["wait"]["outcome"], "exited", "{reply}");
     assert_eq!(reply["output"], "built\n", "{reply}");
     let until = json!({"cmd": "sleep 600", "stdin": "null", "until": {"input": true},
-        "stop": {"text": "error"}, "yield_time_ms": 60_000, "on_impossible": "answer"});
-    let reply = execd.result("exec_command", until);
+        "stop": {"text": "error"}, "yield_time_ms": 60_000});
+    let reply = execd.exec(until);
     assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
 }
 
-/// A poll of a session of half a minute, with `more` params.
-fn polled(execd: &mut Execd, more: Value) -> Value {
-    let params = json!({
-        "session_id": 1, "chars": "", "yield_time_ms": 30_000, "on_impossible": "answer",
+/// rule: waits.md, Impossible: nobody is attached to the session
+/// rule: waits.md, State: its processes are stopped (Ctrl-Z)
+#[test]
+fn who_is_attached_may_give_input_and_what_is_stopped_may_go_on() {
+    let mut execd = Execd::start();
+    let attached = [("exec cat", false), ("read -r x", true)].map(|(cmd, tty)| {
+        let session = session_of(&execd.open_with(cmd, json!({"tty": tty})));
+        let mut viewer = Wire::connect(&execd.socket());
+        viewer.result("attach_session", json!({"session_id": session}));
+        (session, viewer)
     });
-    execd.result("write_stdin", merged(params, more))
-}
-
-/// Polls a session for the least time, or until nothing but input can move it on.
-fn looked_at(execd: &mut Execd, session: u64) -> Value {
-    let params = json!({
-        "session_id": session, "yield_time_ms": 5_000, "on_impossible": "answer",
+    let stopped = [false, true].map(|tty| {
+        let opened = execd.open_with("kill -STOP $$; read -r x", json!({"tty": tty}));
+        let pid = pid_of(&opened);
+        eventually("it is stopped", || process_state(pid) == Some('T'));
+        (session_of(&opened), pid)
     });
-    execd.write(params)
+    for (session, _) in stopped {
+        let row = execd.listed(session).expect("a row");
+        assert_eq!(row["state"], "stopped", "{row}");
+        assert_absent(&row, &["state_detail"]);
+    }
+    // Looks that agree put a session to rest for a minute: a viewer who leaves ends that rest.
+    let sessions = [attached[0].0, attached[1].0, stopped[0].0, stopped[1].0];
+    let mut poll = |ms: u64| {
+        let of = |session: u64| json!({"session_id": session, "yield_time_ms": ms});
+        sessions.map(|session| execd.start_request("write_stdin", of(session)))
+    };
+    let (long, short) = (poll(50_000), poll(5_000));
+    for (at, request) in short.into_iter().enumerate() {
+        let reply = execd.result_of(request);
+        assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
+        assert!(at < 2 || reply["state"] == "stopped", "{reply}");
+        execd.no_reply_yet(long[at]);
+    }
+    for (session, mut viewer) in attached {
+        viewer.result("detach_session", json!({"session_id": session}));
+    }
+    for (_, pid) in stopped {
+        send_signal(pid, libc::SIGCONT);
+    }
+    for request in long {
+        let reply = execd.result_of(request);
+        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
+        assert_eq!(reply["state"], LINE, "{reply}");
+    }
 }
 
 /// rule: waits.md, Impossible: all input that was sent has been taken
@@ -426,76 +439,9 @@ one.poll(); one.poll()'";
     let params = json!({"session_id": session, "chars": "x\n", "yield_time_ms": 50_000,
                         "until": {"text": "told"}});
     assert_eq!(execd.write(params)["wait"]["outcome"], "matched");
-    let reply = looked_at(&mut execd, session);
+    let reply = execd.write(json!({"session_id": session, "yield_time_ms": 5_000}));
     assert_absent(&reply, &["wait"]);
     assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
-}
-
-/// rule: waits.md, Impossible: nobody is attached to the session
-#[test]
-fn who_is_attached_may_still_give_input() {
-    let mut execd = Execd::start();
-    for (cmd, tty) in [("exec cat", false), ("read -r x", true)] {
-        let session = session_of(&execd.open_with(cmd, json!({"tty": tty})));
-        let mut viewer = Wire::connect(&execd.socket());
-        viewer.result("attach_session", json!({"session_id": session}));
-        let reply = looked_at(&mut execd, session);
-        assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
-        // A wait that goes on is answered when the last one detaches.
-        let params = json!({"session_id": session, "yield_time_ms": 50_000,
-                            "on_impossible": "answer"});
-        let request = execd.start_request("write_stdin", params);
-        // Looks that agree put the session to rest for a minute: a viewer who leaves ends
-        // that rest.
-        assert_eq!(looked_at(&mut execd, session)["wait_status"], "deadline_reached");
-        execd.no_reply_yet(request);
-        viewer.result("detach_session", json!({"session_id": session}));
-        let reply = execd.result_of(request);
-        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
-    }
-}
-
-/// rule: waits.md, State: its processes are stopped (Ctrl-Z)
-#[test]
-fn a_program_that_is_stopped_is_told_of_as_stopped_and_may_go_on() {
-    let mut execd = Execd::start();
-    for tty in [false, true] {
-        let opened = execd.open_with("kill -STOP $$; read -r x", json!({"tty": tty}));
-        let (session, pid) = (session_of(&opened), pid_of(&opened));
-        eventually("it is stopped", || process_state(pid) == Some('T'));
-        let row = execd.listed(session).expect("a row");
-        assert_eq!(row["state"], "stopped", "{row}");
-        assert_absent(&row, &["state_detail"]);
-        let reply = looked_at(&mut execd, session);
-        assert_eq!(
-            (&reply["state"], &reply["wait_status"]),
-            (&json!("stopped"), &json!("deadline_reached"))
-        );
-        let params = json!({"session_id": session, "yield_time_ms": 50_000,
-                            "on_impossible": "answer"});
-        let request = execd.start_request("write_stdin", params);
-        execd.no_reply_yet(request);
-        send_signal(pid, libc::SIGCONT);
-        let reply = execd.result_of(request);
-        assert_eq!(reply["wait"]["outcome"], "impossible", "{reply}");
-        assert_eq!(reply["state"], LINE, "{reply}");
-    }
-}
-
-/// rule: waits.md, Impossible: This holds for every wait, also without `until`
-#[test]
-fn each_later_wait_for_a_session_that_waits_is_answered_too() {
-    let mut execd = Execd::start();
-    let why = "cat waits for a line on stdin; nothing else runs";
-    let first = answered(&mut execd, "cat", false, 30_000);
-    assert_eq!(first["wait"]["why"], why, "{first}");
-    for more in [json!({}), json!({"until": {"text": "x"}}), json!({})] {
-        let reply = polled(&mut execd, more);
-        assert_eq!(reply["wait"]["why"], why, "{reply}");
-    }
-    let params = json!({"session_ids": [1], "on_impossible": "answer", "timeout_ms": 30_000});
-    let reply = execd.result("wait_for", params);
-    assert_eq!(reply["wait"]["why"], why, "{reply}");
 }
 
 /// rule: waits.md, What it costs: once output is quiet
@@ -504,8 +450,8 @@ fn who_waits_for_input_is_told_also_where_looks_have_settled() {
     let mut execd = Execd::with(&["--kill-detached"], &[]);
     let reply = answered(&mut execd, "sleep 60 & exec cat", false, 1_000);
     assert_eq!(reply["wait_status"], "deadline_reached", "{reply}");
-    let reply = polled(&mut execd, json!({"until": {"input": true}}));
-    assert_eq!(reply["wait"]["by"], "input", "{reply}");
+    let params = json!({"session_id": 1, "yield_time_ms": 30_000, "until": {"input": true}});
+    assert_eq!(execd.write(params)["wait"]["by"], "input");
 }
 
 /// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen just
@@ -529,54 +475,24 @@ fn an_answer_at_a_time_of_the_wall_clock_tells_who_waits() {
     });
 }
 
-/// rule: waits.md, State: An answer at the end of its time comes at once, with what was seen just
-///   before
-#[test]
-fn sixty_answers_at_one_time_tell_who_waits() {
-    const SESSIONS: u64 = 60;
-    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
-    let params = json!({"cmd": "cat", "yield_time_ms": 250});
-    let opened: Vec<u64> =
-        (0..SESSIONS).map(|_| execd.start_request("exec_command", params.clone())).collect();
-    let sessions: Vec<u64> =
-        opened.into_iter().map(|request| session_of(&execd.result_of(request))).collect();
-    let poll = |id: &u64| json!({"session_id": id, "chars": "", "yield_time_ms": 5_000});
-    // A turn that begins too late on a busy machine says less, and the next answers say more.
-    eventually("45 of 60 tell that somebody waits", || {
-        let polls: Vec<u64> =
-            sessions.iter().map(|id| execd.start_request("write_stdin", poll(id))).collect();
-        let tells = |request| execd.result_of(request)["state"] == LINE;
-        polls.into_iter().map(tells).filter(|told| *told).count() >= 45
-    });
-}
-
 /// rule: waits.md, State: A list looks at all of its sessions
 #[test]
 fn the_first_list_knows_who_waits() {
     let mut execd = Execd::start();
     for peek in [true, false] {
-        let reply = execd.result(
-            "exec_command",
-            json!({"cmd": "echo $$; exec cat", "until": {"regex": "^[0-9]+$"},
-                   "on_impossible": "wait", "yield_time_ms": 30_000}),
-        );
-        let pid = reply["output"].as_str().expect("a pid").trim().to_owned();
+        let reply = execd.exec(json!({"cmd": "echo $$; exec cat", "until": {"regex": "^[0-9]+$"},
+            "on_impossible": "wait", "yield_time_ms": 30_000}));
+        let pid = output(&reply).trim().to_owned();
         // cat reads already when the first list asks; who waits for the session has looked once.
-        let came = Instant::now();
-        let reads = || {
+        eventually("cat reads", || {
             let of =
                 |what| std::fs::read_to_string(format!("/proc/{pid}/{what}")).unwrap_or_default();
             let call = of("syscall");
             // read(0, …), by its number on either architecture.
             of("comm") == "cat\n" && (call.starts_with("0 0x0 ") || call.starts_with("63 0x0 "))
-        };
-        while !reads() {
-            assert!(came.elapsed() < COMES_WITHIN, "cat reads");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        });
         let list = execd.result("list_sessions", json!({"peek": peek}));
-        let rows = list["sessions"].as_array().expect("an array");
-        let row = rows.last().expect("a row");
+        let row = list["sessions"].as_array().and_then(|rows| rows.last()).expect("a row");
         assert_eq!(row["state"], LINE, "{list}");
         assert_eq!(row["state_detail"]["command"], "cat", "{list}");
     }
@@ -588,12 +504,7 @@ fn lists_tell_who_waits(count: usize, enough: usize) {
     let _load = Load::of(1);
     let most = count.to_string();
     let mut execd = Execd::with(&["--max-sessions", &most, "--on-impossible", "wait"], &[]);
-    let params = json!({"cmd": "exec cat", "yield_time_ms": 250});
-    let opened: Vec<u64> =
-        (0..count).map(|_| execd.start_request("exec_command", params.clone())).collect();
-    for request in opened {
-        execd.result_of(request);
-    }
+    execd.open_all(&vec!["exec cat"; count]);
     for (method, rows) in [("list_sessions", "sessions"), ("list_processes", "processes")] {
         let mut told = BTreeSet::new();
         eventually("the lists tell who waits", || {
@@ -615,15 +526,9 @@ fn lists_tell_who_waits(count: usize, enough: usize) {
 }
 
 /// Lists said of 16 to 22 of 40 programs that waited that they run.
-/// rule: waits.md, State: A list looks at all of its sessions
 #[test]
-fn a_list_of_64_sessions_tells_who_waits() {
+fn lists_of_64_and_of_512_sessions_tell_who_waits_and_nothing_wrong() {
     lists_tell_who_waits(64, 64);
-}
-
-/// rule: waits.md, State: A list looks at all of its sessions
-#[test]
-fn lists_of_512_sessions_tell_who_waits_and_nothing_wrong() {
     // A list has 250 ms: what it had no time for has no state.
     lists_tell_who_waits(512, 128);
 }

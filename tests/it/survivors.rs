@@ -70,22 +70,6 @@ fn what_cannot_be_ended_never_blocks_the_end_of_execd() {
     drop(trace);
 }
 
-/// rule: architecture.md, Ending a session: What can't be killed (another user's process) never
-///   blocks the end of execd
-#[test]
-fn an_end_of_input_with_something_that_cannot_be_ended_is_an_end_as_well() {
-    if !can_trace() {
-        return;
-    }
-    let mut execd = Execd::start();
-    execd.open("trap '' HUP TERM; sleep 300 & wait");
-    execd.leaves_processes_behind();
-    let trace = refuse_signals(&execd);
-    execd.close_stdin();
-    assert_eq!(execd.wait_exit().code(), Some(0));
-    drop(trace);
-}
-
 /// Every opening of this file of this process lasts for a minute from here on.
 fn hold_up(execd: &Execd, pid: i32, file: &str) -> Trace {
     let path = format!("/proc/{pid}/{file}");

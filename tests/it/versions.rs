@@ -20,7 +20,6 @@ fn json(name: &str) -> Value {
     serde_json::from_str(&read(name)).expect("JSON")
 }
 
-/// What stands between `before` and `after`, each time.
 fn between<'a>(text: &'a str, before: &str, after: char) -> Vec<&'a str> {
     text.split(before).skip(1).map(|rest| rest.split(after).next().unwrap_or("")).collect()
 }
@@ -39,22 +38,6 @@ fn every_manifest_and_lock_file_has_the_same_version() {
     assert_eq!(own["version"], VERSION, "package.json");
     assert_eq!(locked["version"], VERSION, "package-lock.json");
     assert_eq!(locked["packages"][""]["version"], VERSION, "package-lock.json");
-}
-
-#[test]
-fn the_program_tells_the_same_version_everywhere() {
-    let said = |args: &[&str]| {
-        let done = Command::new(env!("CARGO_BIN_EXE_execd")).args(args).output().expect("it runs");
-        String::from_utf8(done.stdout).expect("UTF-8")
-    };
-    assert_eq!(said(&["--version"]), format!("execd {VERSION}\n"));
-    for args in [&["--describe"][..], &["call", "server_info"]] {
-        let told: Value = serde_json::from_str(&said(args)).expect("JSON");
-        assert_eq!(told["version"], VERSION, "{args:?}");
-    }
-    let page = said(&["help", "--man"]);
-    let title = page.lines().find(|line| line.starts_with(".TH ")).expect("a title");
-    assert!(title.contains(VERSION), "{title}");
 }
 
 #[test]

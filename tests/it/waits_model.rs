@@ -11,7 +11,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::Instant;
 
@@ -24,12 +23,10 @@ use serde_json::{Value, json};
 
 const SESSIONS: usize = 64;
 /// Waits of each session in the short form and in the long one.
-const WAITS: usize = 50;
+const WAITS: usize = 17;
 const MANY_WAITS: usize = 1_000;
 /// Longer than any wait lasts that is answered.
 const YIELD_MS: u64 = 60_000;
-
-// ---- Patterns, matched by another engine ------------------------------------------------------
 
 /// Words of patterns and of output.
 const WORDS: [&str; 8] = ["a", "b", "ab", "ba", "1", "é", "ok", "A"];
@@ -116,8 +113,6 @@ impl Pattern {
         Some((text[..at].chars().count(), groups))
     }
 }
-
-// ---- What a call asks for, and what it may be told ----------------------------------------------
 
 /// One of until and stop.
 #[derive(Debug, Default, Clone)]
@@ -224,8 +219,6 @@ impl Ask {
     }
 }
 
-// ---- A session ----------------------------------------------------------------------------------
-
 enum Step {
     Write(Vec<u8>),
     Ask(Box<Ask>),
@@ -235,6 +228,7 @@ enum Step {
     Close,
 }
 
+#[derive(Default)]
 struct Session {
     id: u64,
     pipe: Option<File>,
@@ -419,8 +413,6 @@ impl Session {
     }
 }
 
-// ---- The play -----------------------------------------------------------------------------------
-
 /// What a request was for.
 #[derive(Clone, Copy)]
 enum For {
@@ -499,24 +491,9 @@ impl Play {
             For::Start(at),
         );
         // Opened when cat opens it: nothing is written before the terminal has its modes.
-        let pipe = Some(open_for_writing(&path));
-        let (text, ends, steps) = (Vec::new(), Vec::new(), VecDeque::new());
-        self.sessions.push(Session {
-            id: 0,
-            pipe,
-            tty,
-            cooked: tty && cooked,
-            rough: at % 8 >= 4,
-            text,
-            ends,
-            told: 0,
-            steps,
-            pending: None,
-            waiting_for_barrier: false,
-            over: false,
-            waits_left: waits,
-            made: 0,
-        });
+        let pipe = Some(File::options().write(true).open(&path).expect("a pipe"));
+        let (cooked, rough, waits_left) = (tty && cooked, at % 8 >= 4, waits);
+        self.sessions.push(Session { pipe, tty, cooked, rough, waits_left, ..Session::default() });
     }
 
     /// Does the next step of a session.
@@ -603,10 +580,6 @@ impl Play {
         });
         waiting.take(4).collect()
     }
-}
-
-fn open_for_writing(path: &Path) -> File {
-    File::options().write(true).open(path).expect("a pipe")
 }
 
 fn all_are_answered_as_the_model_says(seed: u64, waits: usize) {

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { modelsJson } from "../../scripts/model-server.ts";
 import type { Answer, Asked } from "../../scripts/model-server.ts";
-import { assertTotals, bash, LEFT_BY_SETSID, outline, PIS, Stage } from "./lib/agent.ts";
+import { assertTotals, bash, EVERY_PI, LEFT_BY_SETSID, outline, PIS, Stage } from "./lib/agent.ts";
 import type { AgentResult, Pi } from "./lib/agent.ts";
 import { startedBy } from "./lib/execd.ts";
 import { plainPath } from "./lib/paths.ts";
@@ -278,7 +278,7 @@ test("agent_health: the version, nowhere, broken, hanging; agent_capabilities", 
   const stage = await Stage.set(t, newest, []);
   stage.withEnvironment({ PATH: `${stage.place.path("programs")}:${plainPath()}` });
   const health = (pi_path?: string) => stage.execd.call("agent_health", { pi_path });
-  for (const pi of PIS) {
+  for (const pi of EVERY_PI) {
     const path = stage.program(`pi-${pi.version}`, `exec '${process.execPath}' '${pi.cli}' "$@"`);
     // A busy machine may need more than the limit of 5 s at first.
     const healthy = await until("health", async () => {

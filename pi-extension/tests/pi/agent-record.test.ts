@@ -18,7 +18,7 @@ import {
   summarizing,
 } from "../../scripts/stream-scenarios.ts";
 import { TOOL_USAGE } from "./fixtures/paid-tool.ts";
-import { assertTotals, bash, PIS, Stage } from "./lib/agent.ts";
+import { assertTotals, bash, EVERY_PI, Stage } from "./lib/agent.ts";
 import type { Pi } from "./lib/agent.ts";
 
 /** Two prompts in one run: all versions compact between them, if the first answer was long. */
@@ -50,7 +50,7 @@ async function stageOf(
   return stage;
 }
 
-for (const pi of PIS) {
+for (const pi of EVERY_PI) {
   // 0.73 says neither what a compaction has cost nor what the provider called the end.
   const isOld = pi.version === "0.73.1";
 

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::flags::{HealthOptions, as_of_flags};
 use crate::cli::agent::HELP;
-use crate::cli::connection::message_of;
-use crate::cli::fresh::Fresh;
 use crate::cli::say::{EXIT_FAILED, EXIT_USAGE, complain, say};
+use crate::client::connection::message_of;
+use crate::client::fresh::Fresh;
 use crate::pure::text::visible::one_line;
 
 /// Asks pi for its version; gives the exit status: 0 where pi can be run, 1 where it cannot.

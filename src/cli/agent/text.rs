@@ -9,9 +9,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::streams::Streams;
-use crate::cli::say::{EXIT_FAILED, EXIT_TIMEOUT};
-use crate::front::mcp::summary;
+use crate::cli::say::{EXIT_FAILED, EXIT_TIMEOUT, EXIT_USAGE};
 use crate::limits::AGENT_SHOWN_CHARS;
+use crate::mcp::summary;
 use crate::pure::text::fit::{columns, cut, wrapped};
 use crate::pure::text::visible::one_line;
 use crate::sys::{host, stdio};
@@ -262,6 +262,7 @@ pub fn end_of(report: &Value) -> RunEnd {
         _ if report["success"] == true => 0,
         "timeout" => EXIT_TIMEOUT,
         "cancelled" => EXIT_CANCELLED,
+        _ if report["error_kind"] == "not_started" && report["exit_code"].is_null() => EXIT_USAGE,
         _ => EXIT_FAILED,
     };
     let mut lines = Vec::new();

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use super::Command;
 use crate::cli::arguments::Argument::{Flag, Word};
 use crate::cli::arguments::{Arguments, Reason, text};
-use crate::cli::settings::setting;
+use crate::cli::settings::pass_on;
 use crate::config::Config;
-use crate::front::mcp::SETS;
+use crate::mcp::SETS;
 
 /// The range of that time.
 const MCP_MAX_WAIT_RANGE_S: (u64, u64) = (10, 86_400);
@@ -27,13 +27,16 @@ pub struct McpOptions {
     pub max_wait_s: u64,
     /// execd's settings.
     pub config: Config,
+    /// The flags of the execd that is started.
+    pub flags: Vec<OsString>,
 }
 
 /// Reads the arguments behind `mcp`.
 pub fn mcp(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
     let mut arguments = Arguments::of("mcp", words);
     let (sets, max_wait_s) = (vec!["unified"], MCP_MAX_WAIT_S);
-    let mut options = McpOptions { sets, structured: false, max_wait_s, config };
+    let flags = Vec::new();
+    let mut options = McpOptions { sets, structured: false, max_wait_s, config, flags };
     while let Some(argument) = arguments.next()? {
         match argument {
             Flag(flag) => match flag.as_str() {
@@ -44,7 +47,7 @@ pub fn mcp(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
                     let (low, high) = MCP_MAX_WAIT_RANGE_S;
                     options.max_wait_s = arguments.number(&flag, low, high)?;
                 }
-                flag => drop(setting(flag, &mut arguments, &mut options.config)?),
+                flag => pass_on(flag, &mut arguments, &mut options.config, &mut options.flags)?,
             },
             Word(word) => {
                 return Err(format!("mcp takes flags alone, not {:?}", word.to_string_lossy()));

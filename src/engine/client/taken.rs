@@ -1,5 +1,5 @@
 //! What a client's reader has taken of what was written to it, and how long it is waited for at the
-//! end (protocol.md, How execd ends).
+//! end (protocol.md, How execd ends); what the client has sent that is not read.
 
 use super::Client;
 use crate::limits::LAST_FLUSH_MS;
@@ -30,5 +30,23 @@ impl Client {
             return LAST_FLUSH_MS;
         }
         lease_ms.map_or(SLOW_FLUSH_MS, |ms| ms.clamp(LAST_FLUSH_MS, SLOW_FLUSH_MS))
+    }
+
+    /// Notes what lies unread in its input, once its input is not read any more.
+    pub fn note_unread(&mut self) {
+        let is_read = !self.stopped && !self.is_held();
+        self.unread = self.unread.filter(|_| !is_read);
+        if !is_read && self.unread.is_none() {
+            self.unread = Some(self.input.unread());
+        }
+    }
+
+    /// Whether it has sent something that is not read yet, since that was last asked. Who may
+    /// have no room to send more counts as one who has, where execd does not read it for its own
+    /// requests' sake.
+    pub fn has_sent(&mut self) -> bool {
+        let unread = self.input.unread();
+        let grew = self.unread.replace(unread).is_some_and(|before| before < unread);
+        grew || (!self.stopped && self.is_held() && self.input.may_be_full(unread))
     }
 }

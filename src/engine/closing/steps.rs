@@ -44,8 +44,6 @@ impl<F: Families> Engine<F> {
         cx.debug(format_args!("closing: {cause:?}"));
         self.note_background();
         let cx = &mut self.cx;
-        let stdin = &mut cx.clients.stdin;
-        stdin.left = stdin.leaves_at_end && matches!(cause, Cause::EndOfInput | Cause::InputFailed);
         let live = self.sessions.iter().filter(|one| !one.core.life.finished());
         let ended = live.map(|one| {
             let facts = &one.core.facts;
@@ -203,7 +201,7 @@ impl<F: Families> Engine<F> {
         let cx = &self.cx;
         let stdin = &cx.clients.stdin;
         let of_lines = cx.closing.as_ref().is_some_and(Closing::tells_of_lines);
-        if of_lines && !stdin.left && !stdin.outbox.is_empty() {
+        if of_lines && !stdin.outbox.is_empty() {
             let bytes = stdin.outbox.len();
             let gone = format!("{bytes} bytes of answers are lost: nobody has read them in time");
             tell_people(&gone, LAST_FLUSH_MS);
@@ -318,8 +316,9 @@ impl<F: Families> Engine<F> {
         self.cx.front.is_none()
             && stdin.input_ended
             && !stdin.lines.has_complete_line()
-            && ((stdin.in_flight.is_empty() && stdin.kept == 0) || stdin.leaves_at_end)
-            && (self.unheard_ns().is_none() || stdin.leaves_at_end)
+            && stdin.in_flight.is_empty()
+            && stdin.kept == 0
+            && self.unheard_ns().is_none()
             && self.cx.queues.touched.is_empty()
             && !(self.cx.config.on_eof == OnEof::Wait && self.has_live_session())
     }

@@ -87,7 +87,7 @@ impl AgentRun {
         let cause = match stop {
             Some(Stop::FirstEventTimeout(ms)) => format!(
                 "no event from the model within {ms} ms of pi's start (first_event_timeout_ms){}{}",
-                self.waited_for(),
+                self.came_from_pi(),
                 started_at_once(end)
             ),
             Some(Stop::IdleTimeout(ms)) => {
@@ -122,6 +122,15 @@ impl AgentRun {
         self.last_event().map_or_else(
             || String::from("; pi has said nothing"),
             |event| format!("; pi has told {event:?} last"),
+        )
+    }
+
+    /// What pi has said last while the model said nothing: a run's first events are pi's own, of
+    /// the prompt that it has taken.
+    fn came_from_pi(&self) -> String {
+        self.last_event().map_or_else(
+            || String::from("; pi has said nothing"),
+            |event| format!("; pi has started, and its own last event is {event:?}"),
         )
     }
 

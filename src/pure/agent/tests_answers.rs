@@ -140,6 +140,23 @@ fn what_is_wrong_with_a_usage_is_told_wherever_it_is() {
         assert_eq!(told["error_kind"], "drift", "{event}");
         assert!(told["error"].as_str().unwrap().starts_with(words), "{}", told["error"]);
     }
+    let usage = || json!({"input": 1, "output": 1, "cost": {"total": 0.1}});
+    for (path, value) in [
+        ("/input", json!(1e17)),
+        ("/cacheRead", json!(-1)),
+        ("/reasoning", json!("5")),
+        ("/totalTokens", json!(1e300)),
+        ("/cost/input", json!(-0.1)),
+    ] {
+        let mut odd = usage();
+        let (parent, name) = path.rsplit_once('/').unwrap();
+        odd.pointer_mut(parent).unwrap()[name] = value;
+        let event = json!({"type": "entry_appended", "entry": {"type": "usage", "usage": odd}});
+        let told = result(&[answer(&json!({})), event]);
+        let words = format!("usage{} is not a number from 0 to 2^53", path.replace('/', "."));
+        assert_eq!(told["finish_reason"], "wire_drift", "{path}");
+        assert!(told["error"].as_str().unwrap().starts_with(&words), "{}", told["error"]);
+    }
 }
 
 /// rule: agent.md, The result: A usage whose message_end was lost is taken from turn_end, then from
@@ -458,13 +475,17 @@ fn the_first_attempt_and_the_last_event() {
     // Events, 10 ms apart; the first attempt, and the last event.
     let table: Vec<(Vec<Value>, Option<u64>, &str)> = vec![
         (vec![], None, "pi has said nothing"),
-        (vec![event("agent_start")], None, "pi has told \"agent_start\" last"),
-        (vec![call("read"), call("Bash")], None, "pi has told \"tool_execution_start\" last"),
+        (
+            vec![event("agent_start")],
+            None,
+            "pi has started, and its own last event is \"agent_start\"",
+        ),
+        (vec![call("read"), call("Bash")], None, "its own last event is \"tool_execution_start\""),
         (vec![call("read"), call("bash"), call("write")], Some(20), "\"tool_execution_start\""),
-        (vec![call("write"), event("new one")], Some(10), "pi has told \"new one\" last"),
-        (vec![assembled, call("bash")], Some(10), "\"tool_execution_start\" last"),
-        (vec![event("tool_execution_update")], None, "\"tool_execution_update\" last"),
-        (vec![event("message_update")], None, "\"message_update\" last"),
+        (vec![call("write"), event("new one")], Some(10), "its own last event is \"new one\""),
+        (vec![assembled, call("bash")], Some(10), "is \"tool_execution_start\""),
+        (vec![event("tool_execution_update")], None, "is \"tool_execution_update\""),
+        (vec![event("message_update")], None, "is \"message_update\""),
     ];
     for (events, first_attempt_ms, words) in table {
         let end = End {

@@ -273,6 +273,9 @@ pub fn of_answer(message: &Fields<'_>) -> (Totals, Option<String>) {
     (Totals { answers: 1, ..used }, fault)
 }
 
+/// No run has more tokens, or dollars: up to here a number in JSON is exact.
+const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// The tokens and cost that a usage tells, and the first thing that is wrong with it.
 pub fn of_usage(raw: Option<&RawValue>) -> (Totals, Option<String>) {
     if raw.is_none_or(|raw| !raw.get().starts_with('{')) {
@@ -281,44 +284,50 @@ pub fn of_usage(raw: Option<&RawValue>) -> (Totals, Option<String>) {
     let usage = Fields::of(raw);
     let costs = Fields::of(usage.get("cost"));
     let mut fault = None;
-    let mut needed = |path: &str, raw: Option<&RawValue>| {
+    let mut counted = |path: &str, raw: Option<&RawValue>, is_needed: bool| {
+        let raw = raw.filter(|raw| is_needed || raw.get() != "null");
         let number = number(raw);
-        if number.is_none() && fault.is_none() {
-            fault = Some(wrong(path, raw, "a number that is not negative"));
+        if number.is_none() && fault.is_none() && (is_needed || raw.is_some()) {
+            fault = Some(wrong(path, raw, "a number from 0 to 2^53"));
         }
-        number.unwrap_or_default()
+        number
     };
-    let (input, output) = (
-        whole(needed("usage.input", usage.get("input"))),
-        whole(needed("usage.output", usage.get("output"))),
-    );
-    let total_cost = needed("usage.cost.total", costs.get("total"));
-    let tokens = |name| whole(number(usage.get(name)).unwrap_or_default());
-    let cost = |name| number(costs.get(name)).unwrap_or_default();
-    let (cache_read, cache_write) = (tokens("cacheRead"), tokens("cacheWrite"));
+    let mut tokens = |name: &str, is_needed: bool| {
+        counted(&format!("usage.{name}"), usage.get(name), is_needed).map(whole)
+    };
+    let (input, output) = (tokens("input", true), tokens("output", true));
+    let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
+    let cache_read = tokens("cacheRead", false).unwrap_or_default();
+    let cache_write = tokens("cacheWrite", false).unwrap_or_default();
+    let (reasoning, total) = (tokens("reasoning", false), tokens("totalTokens", false));
     let all = [input, output, cache_read, cache_write];
     let all = all.into_iter().fold(0, u64::saturating_add);
+    let mut cost = |name: &str, is_needed: bool| {
+        let path = format!("usage.cost.{name}");
+        counted(&path, costs.get(name), is_needed).unwrap_or_default()
+    };
     let totals = Totals {
         answers: 0,
         input,
         output,
-        reasoning: tokens("reasoning").min(output),
+        reasoning: reasoning.unwrap_or_default().min(output),
         cache_read,
         cache_write,
-        total: number(usage.get("totalTokens")).map_or(all, whole),
+        total: total.unwrap_or(all),
         cost: Cost {
-            input: cost("input"),
-            output: cost("output"),
-            cache_read: cost("cacheRead"),
-            cache_write: cost("cacheWrite"),
-            total: total_cost,
+            total: cost("total", true),
+            input: cost("input", false),
+            output: cost("output", false),
+            cache_read: cost("cacheRead", false),
+            cache_write: cost("cacheWrite", false),
         },
     };
     (totals, fault)
 }
 
 fn number(raw: Option<&RawValue>) -> Option<f64> {
-    serde_json::from_str(raw?.get()).ok().filter(|number: &f64| *number >= 0.0)
+    let fits = |number: &f64| (0.0..=COUNT_MAX).contains(number);
+    serde_json::from_str(raw?.get()).ok().filter(fits)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates.

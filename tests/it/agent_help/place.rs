@@ -29,9 +29,13 @@ impl Place {
 
     /// `execd agent` with these words.
     pub fn command(&self, words: &[&str]) -> Command {
+        self.execd(&[&["agent", "--model", "fake/scripted"], words].concat())
+    }
+
+    /// execd with these words.
+    pub fn execd(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
-        command.args(["agent", "--model", "fake/scripted"]).args(words);
-        command.current_dir(self.path()).env("TMPDIR", self.path());
+        command.args(words).current_dir(self.path()).env("TMPDIR", self.path());
         command.env("XDG_RUNTIME_DIR", self.path()).env("EXECD_PI", self.path().join("pi"));
         command.env_remove("EXECD_SESSION_ID").env_remove("EXECD_INSTANCE");
         command.env("LC_ALL", "C").env_remove("NO_COLOR");

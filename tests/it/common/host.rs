@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -72,25 +72,6 @@ impl Setup {
     /// With more variables.
     pub fn envs(mut self, envs: &[(&str, &str)]) -> Self {
         self.command.envs(envs.iter().copied());
-        self
-    }
-
-    /// The same with another binary of execd, behind so many words.
-    pub fn with_binary(mut self, binary: &Path, words: usize) -> Self {
-        let old = self.command;
-        let all: Vec<_> = std::iter::once(old.get_program()).chain(old.get_args()).collect();
-        let mut command = Command::new(if words == 0 { binary.as_os_str() } else { all[0] });
-        for (at, word) in all.iter().enumerate().skip(1) {
-            command.arg(if at == words { binary.as_os_str() } else { word });
-        }
-        command.current_dir(self.dir.path().join("work")).stderr(Stdio::null());
-        for (name, value) in old.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        self.command = command;
         self
     }
 

@@ -18,7 +18,7 @@ pub const STATELESS: [&str; 1] = ["2026-07-28"];
 const WITHOUT_ID: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 /// The name of a method, and that of the type of its result.
-const RESULTS: [(&str, &str); 10] = [
+const RESULTS: [(&str, &str); 11] = [
     ("initialize", "InitializeResult"),
     ("ping", "EmptyResult"),
     ("server/discover", "DiscoverResult"),
@@ -29,6 +29,7 @@ const RESULTS: [(&str, &str); 10] = [
     ("resources/read", "ReadResourceResult"),
     ("resources/subscribe", "EmptyResult"),
     ("resources/unsubscribe", "EmptyResult"),
+    ("subscriptions/listen", "SubscriptionsListenResult"),
 ];
 const NOTIFICATIONS: [(&str, &str); 3] = [
     ("notifications/progress", "ProgressNotification"),

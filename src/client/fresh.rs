@@ -16,6 +16,10 @@ use crate::sys::{child, host, io, pidfd};
 /// paths.
 pub const ONE_SESSION: &str = "--one-session";
 
+/// The first argument of an execd that `execd mcp` has started for its host: what models read of it
+/// is as short as hosts hand on whole, and one result is bounded for all of its sessions together.
+pub const FOR_HOST: &str = "--for-host";
+
 /// A fresh execd. It ends with its sessions when nobody reads its answers any more, also when this
 /// process is killed.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::Asked;
 use super::era::{Era, OfSubscription};
 use super::fields::{is_set, items, number, shown, str_of, value};
 use super::progress::Note;
-use crate::engine::codec::Asked;
 use crate::limits::{EVENTS_KEPT, MCP_PROGRESS_MS, MCP_READ_BYTES, NS_PER_MS};
 use crate::wire::{self, RequestId, RpcError, quoted};
 
@@ -64,6 +64,15 @@ struct Acknowledged<'a> {
     #[serde(rename = "_meta")]
     meta: OfSubscription<'a>,
     notifications: Value,
+}
+
+/// The result of a request that listens.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Closed<'a> {
+    result_type: &'static str,
+    #[serde(rename = "_meta")]
+    meta: OfSubscription<'a>,
 }
 
 /// A request that listens.
@@ -360,6 +369,14 @@ impl Resources {
         self.listening.push(Listening { request: request.clone(), logs, is_acknowledged: false });
         self.acknowledge(out);
         Ok(asked)
+    }
+
+    /// Answers the requests that listen: nothing more is told.
+    pub(super) fn close(&mut self, out: &mut Vec<u8>) {
+        for one in std::mem::take(&mut self.listening) {
+            let meta = OfSubscription { id: &one.request };
+            wire::push_result(out, &one.request, &Closed { result_type: "complete", meta });
+        }
     }
 
     /// Whether a request listens.

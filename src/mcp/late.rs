@@ -98,6 +98,14 @@ impl Late {
         self.keep(said, vec![line(note)]);
     }
 
+    /// Keeps that another execd runs now.
+    pub(super) fn lost_execd(&mut self, how: &str) {
+        self.events += &format!(
+            "\nevent: execd has ended ({how}) and was started again: all sessions before have ended \
+             with it, and ids begin anew"
+        );
+    }
+
     /// Whether there are no events to tell: further ones are asked for only then.
     pub(super) fn has_no_events(&self) -> bool {
         self.events.is_empty()

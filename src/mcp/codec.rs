@@ -1,4 +1,5 @@
-//! The way in and out of the protocol: what the engine asks of a codec (`core/engine/codec.rs`).
+//! The way in and out of the protocol: what each line of the host and of execd leads to. Each
+//! function appends whole lines to `out`, or none.
 
 use serde_json::json;
 
@@ -7,18 +8,22 @@ use super::fields::{is_set, shown, value};
 use super::progress::{Note, Progress};
 use super::resources;
 use super::text;
-use super::{Mcp, What};
-use crate::engine::codec::{Asked, Codec};
+use super::{Asked, Mcp, What};
 use crate::sys::clock;
 use crate::wire::{self, RequestId, RpcError};
 
-impl Codec for Mcp {
-    fn read(&mut self, line: &[u8], out: &mut Vec<u8>) -> Vec<Asked> {
+impl Mcp {
+    /// Takes a line of the host, without its newline. Gives what the line asks of execd, in this
+    /// order; what needs nothing of execd is answered at once.
+    pub(super) fn read(&mut self, line: &[u8], out: &mut Vec<u8>) -> Vec<Asked> {
         if line.trim_ascii().is_empty() {
             return Vec::new();
         }
         match wire::parse(line) {
-            Ok(request) => return self.take(&request, out),
+            Ok(request) => match unlike_the_protocol(line, &request) {
+                None => return self.take(&request, out),
+                Some((id, error)) => Self::push_error(&id, &error, out),
+            },
             // An answer to a request of ours: there are none.
             Err(_) if is_answer(line) => {}
             Err(refused) => {
@@ -30,7 +35,8 @@ impl Codec for Mcp {
         Vec::new()
     }
 
-    fn reply(&mut self, id: &RequestId, result: &[u8], out: &mut Vec<u8>) {
+    /// Takes the result of a request, JSON text.
+    pub(super) fn reply(&mut self, id: &RequestId, result: &[u8], out: &mut Vec<u8>) {
         match id.as_json() {
             super::OWN_EVENTS => return self.late.events(&value(result)),
             super::OWN_ENDED => return self.resources.ended(&value(result)),
@@ -57,7 +63,9 @@ impl Codec for Mcp {
         }
     }
 
-    fn refuse(&mut self, id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
+    /// Takes the error that a request is answered with. The id is null where a line could not be
+    /// read.
+    pub(super) fn refuse(&mut self, id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
         let Some(running) = self.take_running(id) else {
             // What is asked for on our own account fails without a word.
             if *id == RequestId::null() {
@@ -89,7 +97,8 @@ impl Codec for Mcp {
         }
     }
 
-    fn notify(&mut self, method: &str, params: &[u8], out: &mut Vec<u8>) {
+    /// Takes a notification of execd with its params, JSON text.
+    pub(super) fn notify(&mut self, method: &str, params: &[u8], out: &mut Vec<u8>) {
         let note = Note::read(params);
         match method {
             "progress" | "tool_execution_output" | "agent_event" => {
@@ -113,17 +122,34 @@ impl Codec for Mcp {
         }
     }
 
-    fn due_ns(&self) -> Option<u64> {
+    /// When [`Self::tick`] is to be called, on the monotonic clock; `None`: not before something
+    /// else happens.
+    pub(super) fn due_ns(&self) -> Option<u64> {
         let calls = self.running.iter().filter_map(|(_, one)| one.progress.as_ref());
         calls.map(Progress::due_ns).chain(self.resources.due_ns()).min()
     }
 
-    fn tick(&mut self, now_ns: u64, out: &mut Vec<u8>) {
+    /// Tells what is due.
+    pub(super) fn tick(&mut self, now_ns: u64, out: &mut Vec<u8>) {
         for progress in self.running.iter_mut().filter_map(|(_, one)| one.progress.as_mut()) {
             progress.tick(now_ns, out);
         }
         self.resources.tick(now_ns, out);
     }
+}
+
+/// What of a request is right for execd, which is lenient, and not for the protocol: the id to
+/// refuse it by, and why. Nobody is told of a notification.
+fn unlike_the_protocol(line: &[u8], request: &wire::Request<'_>) -> Option<(RequestId, RpcError)> {
+    let id = request.id.clone()?;
+    if id.as_json().starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        && id.as_json().contains(['.', 'e', 'E'])
+    {
+        let why = "id must be a string or a whole number";
+        return Some((RequestId::null(), RpcError::invalid_request(why)));
+    }
+    let is_named = value(line).get("jsonrpc").is_some();
+    (!is_named).then(|| (id, RpcError::invalid_request("jsonrpc must be \"2.0\"")))
 }
 
 /// Whether a line without a method is an answer.

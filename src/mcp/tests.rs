@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::Asked;
 use super::progress::{Note, Progress};
 use super::{Mcp, Settings};
 use crate::config::Config;
-use crate::engine::codec::{Asked, Codec};
 use crate::limits::{MCP_ALIVE_MS, MCP_LATE_BYTES, MCP_PROGRESS_MS, MCP_TEXT_BYTES, NS_PER_MS};
 use crate::pure::tests_random::Random;
 use crate::wire::RequestId;
@@ -27,7 +27,7 @@ fn asked(mcp: &mut Mcp, message: &Value) -> Vec<Asked> {
 
 /// The params of the row that a call of a tool leads to.
 fn params(mcp: &mut Mcp, name: &str, arguments: &Value, token: Option<u64>) -> Value {
-    let mut call = json!({"id": 1, "method": "tools/call"});
+    let mut call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call"});
     call["params"] = json!({"name": name, "arguments": arguments});
     if let Some(token) = token {
         call["params"]["_meta"] = json!({"progressToken": token});

@@ -15,6 +15,8 @@ const STATELESS: &str = "2026-07-28";
 pub(super) const VERSIONS: [&str; 1] = [STATELESS];
 /// Where a request says of which version it is.
 const VERSION_FIELD: &str = "io.modelcontextprotocol/protocolVersion";
+/// Where such a request says what its client can do.
+const CAPABILITIES_FIELD: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The capability of a client that shows its model messages that nobody has asked for.
 pub(super) const CHANNEL: &str = "claude/channel";
 
@@ -48,7 +50,19 @@ pub(super) fn spoken(asked: &str) -> &'static str {
     CONNECTED.iter().find(|one| **one == asked).unwrap_or(&CONNECTED[0])
 }
 
-/// Of which era a request is. Errors: the version that it names is not spoken without a handshake.
+/// Whether a client with these capabilities shows its model messages that nobody has asked for.
+pub(super) fn has_channel(capabilities: Option<&Value>) -> bool {
+    let experimental = capabilities.and_then(|all| all.get("experimental"));
+    experimental.and_then(|all| all.get(CHANNEL)).is_some_and(Value::is_object)
+}
+
+/// The capabilities that a request of the newer era names.
+pub(super) fn capabilities(params: &Map<String, Value>) -> Option<&Value> {
+    params.get("_meta")?.get(CAPABILITIES_FIELD).filter(|all| all.is_object())
+}
+
+/// Of which era a request is. Errors: the version that it names is not spoken without a handshake,
+/// or it does not say what its client can do.
 pub(super) fn of(method: &str, params: &Map<String, Value>) -> Result<Era, RpcError> {
     let named = params.get("_meta").and_then(|meta| meta.get(VERSION_FIELD));
     let Some(named) = named.filter(|_| method != "initialize") else {
@@ -56,7 +70,9 @@ pub(super) fn of(method: &str, params: &Map<String, Value>) -> Result<Era, RpcEr
     };
     let name = named.as_str().unwrap_or_default();
     if name == STATELESS {
-        return Ok(Era::Stateless);
+        let message = "it must be an object, {} where the client can do nothing of it";
+        let error = || RpcError::invalid_param(CAPABILITIES_FIELD, message);
+        return capabilities(params).map(|_| Era::Stateless).ok_or_else(error);
     }
     let shown = quoted(&named.to_string());
     let message = format!("protocol version {shown} is not spoken here without initialize");

@@ -1,21 +1,26 @@
-//! A run's own agent directory, and the one in which a key of the run stands (agent.md, Isolation
-//! and Keys).
+//! What execd puts into files for pi: a run's own agent directory, the one in which a key of the
+//! run stands, and prompts that are too long for an argument (agent.md, Isolation, Keys and How pi
+//! is called).
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::agent_help::*;
 use crate::common::*;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 const KEY: &str = "a-key-of-the-run-alone";
 
-/// Notes what its agent directory is and has, how it was called, and which variables it has.
+/// Notes what its agent directory is and has, how it was called, what is in the file that its
+/// prompt names, and which variables it has.
 const NOTE: &str = r#"dir=$PI_CODING_AGENT_DIR
 echo "$dir" > dir.new; (cd "$dir" && stat -c '%n %a %F' . * 2>/dev/null) > list
 for file in auth.json settings.json models.json AGENTS.md; do cp "$dir/$file" . 2>/dev/null; done
 printf '%s\0' "$@" > argv; env > env
+for last; do :; done
+case $last in @/*) cp "${last#@}" prompt; stat -Lc %a "${last#@}" > mode; echo "$last" > path;; esac
 mkdir -p "$dir/sessions" && echo of-a-run > "$dir/sessions/new.jsonl"
 mv dir.new dir
 [ -e wait ] && until [ -e go ]; do sleep 0.02; done
@@ -30,7 +35,11 @@ struct Stage {
 
 impl Stage {
     fn new(envs: &[(&str, &str)]) -> Self {
-        let execd = Execd::with(&[], envs);
+        Self::with(&[], envs)
+    }
+
+    fn with(args: &[&str], envs: &[(&str, &str)]) -> Self {
+        let execd = Execd::with(args, envs);
         let pi = execd.file("pi");
         write_pi(&pi, NOTE);
         std::fs::write(execd.file("answer.ndjson"), ndjson(&answer("Done."))).expect("a stream");
@@ -61,7 +70,6 @@ impl Stage {
         self.execd.start_request("agent_execute", params(&self.pi, all))
     }
 
-    /// Starts a run that goes on until it is let go.
     fn begin_slow(&mut self, name: &str, more: Value) -> u64 {
         std::fs::create_dir(self.execd.file(name)).expect("a directory");
         std::fs::write(self.execd.file(&format!("{name}/wait")), "").expect("a file");
@@ -91,6 +99,12 @@ impl Stage {
         PathBuf::from(self.noted(&format!("{name}/dir")))
     }
 
+    /// The file with the prompt of a run.
+    fn prompt_of(&self, name: &str) -> PathBuf {
+        let path = self.noted(&format!("{name}/path"));
+        PathBuf::from(path.strip_prefix('@').expect("a file"))
+    }
+
     fn place(&self) -> PathBuf {
         self.execd.runtime_dir().join("execd/pi")
     }
@@ -108,7 +122,6 @@ fn until_gone(path: &Path) {
     eventually("it is gone", || path.symlink_metadata().is_err());
 }
 
-/// All names below a directory.
 fn tree(dir: &Path) -> BTreeSet<PathBuf> {
     let mut all = BTreeSet::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -180,21 +193,6 @@ fn what_is_copied_comes_from_where_pi_would_have_read_it() {
     let result = stage.run("nothing", merged(isolated(), json!({"env": env})));
     assert_eq!(result["success"], true, "{result}");
     assert!(!stage.noted("nothing/list").contains("json"));
-}
-
-/// rule: agent.md, Isolation: keep_agent_dir keeps it, and the result says where it is
-#[test]
-fn a_directory_that_is_kept_is_there_after_the_run_and_after_others() {
-    let mut stage = Stage::new(&[]);
-    let result = stage.run("kept", merged(isolated(), json!({"keep_agent_dir": true})));
-    let dir = PathBuf::from(result["agent_dir"].as_str().expect("its path"));
-    assert_eq!(stage.dir("kept"), dir);
-    assert_eq!(dir.parent().expect("a parent"), stage.execd.log_dir());
-    assert_eq!(dir.metadata().expect("it is there").permissions().mode() & 0o777, 0o700);
-    let result = stage.run("other", isolated());
-    assert_absent(&result, &["agent_dir"]);
-    until_gone(&stage.dir("other"));
-    assert!(dir.join("sessions/new.jsonl").exists(), "all that pi has put there");
 }
 
 /// rule: agent.md, Keys: A key of a provider that pi has no variable for stands in an auth.json of
@@ -277,16 +275,19 @@ fn what_is_in_use_is_removed_by_nobody_and_what_was_left_by_the_next_execd() {
     assert!(stage.shared.join("skills").exists(), "what it led to is there");
 }
 
+/// rule: agent.md, Ends: Many run at once, and ordinary sessions beside them go on
 /// rule: agent.md, Isolation: 64 runs at once each have one
 #[test]
 fn sixty_four_runs_at_once_have_sixty_four_directories() {
     let mut stage = Stage::new(&[]);
+    let cat = session_of(&stage.execd.open("exec cat"));
     let names: Vec<String> = (0..64).map(|number| format!("run-{number}")).collect();
     let ids: Vec<u64> = names.iter().map(|name| stage.begin_slow(name, isolated())).collect();
     let dirs: BTreeSet<PathBuf> = names.iter().map(|name| stage.until_noted(name)).collect();
     let all: BTreeSet<PathBuf> =
         (0..64).map(|number| stage.place().join(format!("agent-{number}"))).collect();
     assert_eq!(dirs, all);
+    stage.execd.input_until(cat, "hello\\n", "hello\n");
     names.iter().for_each(|name| stage.let_go(name));
     for id in ids {
         assert_eq!(stage.execd.result_of(id)["success"], true);
@@ -309,17 +310,79 @@ fn a_key_that_pi_would_take_for_something_else_is_refused() {
         assert!(said.contains("must not begin with ! nor have $ in it"), "{said}");
         assert!(!said.contains(key), "{said}");
     }
-    // In a variable it is what it is; in a directory of a run's own it is in both.
+    // In a variable it is what it is.
     let key = "of-$HOME-and-more";
     let plain = json!({"model": "anthropic/x", "api_key": key, "isolation": "shared"});
     assert_eq!(stage.run("variable", plain)["success"], true);
     assert!(stage.noted("variable/env").contains("ANTHROPIC_API_KEY=of-$HOME-and-more"));
-    // The default may be said too.
-    let said = json!({"model": "anthropic/x", "api_key": "!of-$HOME", "isolation": "shared"});
-    assert_eq!(stage.run("shared-said", said)["success"], true);
-    let both = json!({"model": "anthropic/x", "api_key": KEY});
-    assert_eq!(stage.run("both", merged(isolated(), both))["success"], true);
-    assert!(stage.noted("both/env").contains(&format!("ANTHROPIC_API_KEY={KEY}")));
-    let auth = parsed(&stage.noted("both/auth.json"));
-    assert_eq!(auth["anthropic"], json!({"type": "api_key", "key": KEY}));
+}
+
+// ---- Prompts that are too long for an argument ------------------------------------------
+
+fn long(text: &str) -> String {
+    format!("-{}é", text.repeat(200 * 1024 / text.len()))
+}
+
+fn name_of(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let digits: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("prompt-{digits}.md")
+}
+
+/// The loop wrote long prompts to a file in $TMPDIR, after a look at all that is in that directory:
+/// a disk that stood held up everybody.
+/// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
+///   named by the text
+#[test]
+fn a_prompt_of_200_kib_goes_through_a_file_that_is_named_by_its_text() {
+    // There is no directory for temporary files, and nobody misses it.
+    let mut stage = Stage::with(&["--no-log"], &[("TMPDIR", "/nowhere/at/all")]);
+    let (one, other) = (long("x"), long("xy"));
+    for (run, prompt) in [("first", &one), ("second", &one), ("other", &other)] {
+        let result = stage.run(run, json!({"prompt": prompt}));
+        assert_eq!(result["success"], true, "{result}");
+        let path = stage.prompt_of(run);
+        // Not even here may pi take it for a flag: what counts is what the model reads.
+        let text = format!(" {prompt}");
+        assert_eq!(path, stage.place().join(name_of(&text)));
+        assert!(stage.noted(&format!("{run}/prompt")) == text, "the file has the prompt");
+        assert_eq!(stage.noted(&format!("{run}/mode")), "600");
+        let argv = stage.noted(&format!("{run}/argv"));
+        assert_eq!(argv.split('\0').nth_back(1), Some(&*format!("@{}", path.display())));
+        assert!(!argv.contains("--start-pi"), "{argv}");
+        until_gone(&path);
+    }
+    assert_eq!(stage.prompt_of("first"), stage.prompt_of("second"));
+    // It is there until the last run with its text is over.
+    let slow = stage.begin_slow("slow", json!({"prompt": one}));
+    stage.until_noted("slow");
+    for (run, prompt) in [("third", &one), ("another", &other)] {
+        assert_eq!(stage.run(run, json!({"prompt": prompt}))["success"], true);
+    }
+    assert_eq!(stage.prompt_of("slow"), stage.prompt_of("third"));
+    until_gone(&stage.prompt_of("another"));
+    assert!(stage.prompt_of("slow").exists(), "its run goes on");
+    stage.let_go("slow");
+    assert_eq!(stage.execd.result_of(slow)["success"], true);
+    until_gone(&stage.prompt_of("slow"));
+}
+
+/// rule: agent.md, Invocation: Prompts over 100 KiB go through a temporary `@file`, 0600, removed:
+///   named by the text
+#[test]
+fn a_name_that_leads_elsewhere_is_not_followed() {
+    let mut stage = Stage::new(&[]);
+    stage.execd.ping();
+    let prompt = long("x");
+    let name = name_of(&format!(" {prompt}"));
+    let secret = stage.execd.file("secret");
+    std::fs::write(&secret, format!(" {prompt}")).expect("a file");
+    let place = stage.place();
+    std::fs::DirBuilder::new().mode(0o700).create(&place).expect("a directory");
+    symlink(&secret, place.join(&name)).expect("a link");
+    let result = stage.run("run", json!({"prompt": prompt}));
+    assert_eq!(result["success"], true, "{result}");
+    assert_eq!(stage.prompt_of("run"), place.join(name.replace(".md", "-1.md")));
+    until_gone(&stage.prompt_of("run"));
+    assert!(secret.exists(), "what the link leads to is there");
 }

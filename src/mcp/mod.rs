@@ -1,10 +1,11 @@
-//! The Model Context Protocol on stdin and stdout (docs/mcp.md): a codec between its messages and
-//! the requests that the table of methods takes. Tools are rows of the table; no method knows of
-//! this protocol, and of methods only that is known here which a host knows: how its model reads
-//! their replies.
+//! `execd mcp`, the Model Context Protocol on stdin and stdout (docs/mcp.md): a program between its
+//! host and an execd that it starts. It turns the host's messages into requests of the table of
+//! methods. Tools are rows of the table; no method knows of this protocol, and of methods only that
+//! is known here which a host knows: how its model reads their replies.
 //!
 //! | file | what |
 //! |---|---|
+//! | `program` | the process: its host, its execd, and the end of each |
 //! | `codec` | the way in and out: lines, replies, notifications, time |
 //! | `era` | the versions, and how a result looks in each |
 //! | `fields` | fields of JSON values, for texts |
@@ -24,6 +25,7 @@ mod codec;
 mod era;
 mod fields;
 mod late;
+mod program;
 mod progress;
 mod resources;
 mod stream_text;
@@ -36,10 +38,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::engine::codec::Asked;
 use crate::limits::MAX_PENDING_REQUESTS;
 use crate::sys::clock;
-use crate::wire::{self, RequestId, RpcError};
+use crate::wire::{self, Reason, RequestId, RpcError};
 use era::{Era, Fresh};
 use late::Late;
 use progress::Progress;
@@ -47,6 +48,7 @@ use resources::Resources;
 use tools::Tool;
 
 pub use agent_text::summary;
+pub use program::{Program, Start};
 pub use tools::{SETS, Settings};
 
 /// The methods, for who asks for another one.
@@ -71,6 +73,17 @@ const OWN_EVENTS: &str = "\"execd events\"";
 /// The id of a request for the sessions that have ended.
 const OWN_ENDED: &str = "\"execd ended\"";
 
+/// A request of execd that a line of the client stands for.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The id that the answer goes to, unlike all ids in flight; none where nobody is answered.
+    pub id: Option<RequestId>,
+    /// The method, as the table has it.
+    pub method: &'static str,
+    /// JSON text of the params: an object.
+    pub params: String,
+}
+
 /// What a request of the client's is for.
 #[derive(Debug)]
 enum What {
@@ -91,6 +104,8 @@ struct Running {
     what: What,
     era: Era,
     progress: Option<Progress>,
+    /// When it came.
+    since_ns: u64,
     /// Its client wants no answer any more.
     cancelled: bool,
 }
@@ -132,6 +147,8 @@ struct Request<'a> {
     id: RequestId,
     params: &'a Map<String, Value>,
     era: Era,
+    /// Its client shows messages to its model that nobody has asked for.
+    has_channel: bool,
 }
 
 impl Request<'_> {
@@ -168,11 +185,11 @@ impl Mcp {
             return Err(RpcError::invalid_param("cursor", message));
         }
         let (fresh, result) = match method {
-            "initialize" => (Fresh::Once, self.initialize(request.params)),
+            "initialize" => (Fresh::Once, self.initialize(request.params)?),
             "ping" if old => (Fresh::Once, json!({})),
-            "server/discover" => (Fresh::Lasting, self.discover()),
+            "server/discover" => (Fresh::Lasting, self.discover(request.has_channel)),
             "tools/list" => {
-                let tools = tools::list(&self.settings, self.has_channel);
+                let tools = tools::list(&self.settings, request.has_channel);
                 era::push_result(out, &request.id, era, Fresh::Lasting, &tools);
                 return Ok(Vec::new());
             }
@@ -211,30 +228,28 @@ impl Mcp {
         Ok(Vec::new())
     }
 
-    fn initialize(&mut self, params: &Map<String, Value>) -> Value {
-        let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+    fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, RpcError> {
+        let asked = params.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| {
+            RpcError::invalid_param("protocolVersion", "protocolVersion must be a string")
+        })?;
         let version = era::spoken(asked);
-        let channel = params
-            .get("capabilities")
-            .and_then(|all| all.get("experimental"))
-            .and_then(|all| all.get(era::CHANNEL));
-        self.has_channel = channel.is_some_and(Value::is_object);
-        let mut about = self.about();
+        self.has_channel = era::has_channel(params.get("capabilities"));
+        let mut about = self.about(self.has_channel);
         about["protocolVersion"] = version.into();
         about["serverInfo"] = era::server();
-        about
+        Ok(about)
     }
 
-    fn discover(&self) -> Value {
-        let mut about = self.about();
+    fn discover(&self, has_channel: bool) -> Value {
+        let mut about = self.about(has_channel);
         about["supportedVersions"] = json!(era::VERSIONS);
         about
     }
 
     /// What the server says of itself in both eras.
-    fn about(&self) -> Value {
+    fn about(&self, has_channel: bool) -> Value {
         let mut capabilities = json!({"tools": {}, "resources": {"subscribe": true}});
-        if self.has_channel {
+        if has_channel {
             capabilities["experimental"] = json!({era::CHANNEL: {}});
         }
         json!({
@@ -258,7 +273,7 @@ impl Mcp {
         let progress = token.and_then(|token| Progress::new(token, clock::now_ns()));
         let none_or_object = |all: &Value| all.is_object() || all.is_null();
         let is_object = request.params.get("arguments").is_none_or(none_or_object);
-        let own = (progress.as_ref(), self.has_channel);
+        let own = (progress.as_ref(), request.has_channel);
         let params = if is_object {
             tools::params(&self.settings, tool, given, own)
         } else {
@@ -287,7 +302,8 @@ impl Mcp {
     }
 
     fn run(&mut self, request: &Request<'_>, what: What, progress: Option<Progress>) {
-        let running = Running { what, era: request.era, progress, cancelled: false };
+        let since_ns = clock::now_ns();
+        let running = Running { what, era: request.era, progress, since_ns, cancelled: false };
         self.running.push((request.id.clone(), running));
     }
 
@@ -334,6 +350,42 @@ impl Mcp {
         vec![Asked { id: None, method: "cancel", params }]
     }
 
+    /// The end of stdin has come. Requests that listen are over, and of calls only those are
+    /// answered that have come since this moment.
+    fn leave(&mut self, since_ns: u64, out: &mut Vec<u8>) {
+        self.resources.close(out);
+        self.resources = Resources::default();
+        for (_, one) in self.running.iter_mut().filter(|(_, one)| one.since_ns < since_ns) {
+            (one.cancelled, one.progress) = (true, None);
+        }
+    }
+
+    /// Whether somebody waits for an answer.
+    fn is_waited_for(&self) -> bool {
+        self.running.iter().any(|(_, one)| !one.cancelled)
+    }
+
+    /// execd has ended in this way, and all that it ran with it: what waits is answered, and the
+    /// next result says that another execd runs now.
+    fn lost_execd(&mut self, how: &str, out: &mut Vec<u8>) {
+        self.resources.close(out);
+        self.resources = Resources::default();
+        for (id, running) in std::mem::take(&mut self.running) {
+            if running.cancelled {
+                continue;
+            }
+            let why = format!("execd has ended ({how}) before it answered");
+            if let What::Tool { .. } = running.what {
+                let said = format!("{why}. What it ran has ended; `execd logs` lists its logs.");
+                let body = self.told(said, true, None);
+                era::push_result(out, &id, running.era, Fresh::Once, &body);
+            } else {
+                wire::push_error(out, &id, &RpcError::failed(Reason::System, why));
+            }
+        }
+        self.late.lost_execd(how);
+    }
+
     /// Writes an error of the protocol; nothing for a line that could not be read and has no id
     /// but in that the error says so.
     fn push_error(id: &RequestId, error: &RpcError, out: &mut Vec<u8>) {
@@ -358,7 +410,12 @@ impl Mcp {
         };
         let outcome = self.fits(&id).and_then(|()| {
             let era = era::of(&request.method, &params)?;
-            self.request(&request.method, &Request { id: id.clone(), params: &params, era }, out)
+            let has_channel = match era {
+                Era::Connected => self.has_channel,
+                Era::Stateless => era::has_channel(era::capabilities(&params)),
+            };
+            let asked = Request { id: id.clone(), params: &params, era, has_channel };
+            self.request(&request.method, &asked, out)
         });
         outcome.unwrap_or_else(|error| {
             Self::push_error(&id, &error, out);
