@@ -274,7 +274,7 @@ impl Show {
     fn take_messages(&mut self) {
         while self.end.is_none()
             && self.queue.len() < TERMINAL_QUEUE_BYTES
-            && let Some(message) = self.connection.next()
+            && let Some(message) = self.connection.next_message()
         {
             match message {
                 Message::Note(method, params) => self.take_note(&method, &params),

@@ -191,7 +191,7 @@ impl Connection {
     }
 
     /// The next message that has come.
-    pub fn next(&mut self) -> Option<Message> {
+    pub fn next_message(&mut self) -> Option<Message> {
         self.kept.pop_front().or_else(|| self.next_new())
     }
 
