@@ -139,7 +139,7 @@ fn a_status_code_counts_before_words() {
 fn where_a_status_has_several_meanings_its_body_decides() {
     for (words, kind) in [
         ("429 You exceeded your current quota: insufficient_quota", ErrorKind::Auth),
-        ("429 RESOURCE_EXHAUSTED: please check your plan and billing", ErrorKind::RateLimit),
+        ("429 RESOURCE_EXHAUSTED: please check your plan and billing details", ErrorKind::RateLimit),
         ("429 Rate limit reached. You can add a payment at https://x/billing", ErrorKind::RateLimit),
         ("429 Request too large: the input tokens must be reduced", ErrorKind::ContextOverflow),
         ("429 engine_overloaded_error", ErrorKind::Overloaded),
