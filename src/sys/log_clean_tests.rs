@@ -156,32 +156,6 @@ fn a_directory_is_cleaned_once_an_hour_by_one() {
     goes(false, "a stamp that is none of ours is left alone");
 }
 
-#[test]
-fn an_hour_lies_between_two_looks_and_a_pause_between_the_steps_of_one() {
-    let temp = tempfile::tempdir().unwrap();
-    for n in 0..2 * CLEAN_NAMES {
-        fs::write(temp.path().join(format!("execd-{n}-00000001.log")), "x").unwrap();
-    }
-    let dir = LogDir::open(temp.path()).unwrap();
-    let mut hourly = HourlyCleaning::new(7, None, 0);
-    let mut steps = 0;
-    loop {
-        let before_ns = clock::now_ns();
-        hourly.step(&dir);
-        steps += 1;
-        let pause_ns = hourly.due_ns() - before_ns;
-        if hourly.under_way.is_none() {
-            assert!(pause_ns >= CLEAN_EVERY_S.unsigned_abs() * NS_PER_S);
-            break;
-        }
-        assert!(pause_ns >= CLEAN_PAUSE_MS * NS_PER_MS);
-        hourly.due_ns = 0;
-    }
-    assert!(steps > 2, "{steps}");
-    hourly.step(&dir);
-    assert!(hourly.under_way.is_none(), "it is not due");
-}
-
 /// rule: logs.md, Bounds: Logs of sessions that have ended are deleted, the one that ended first
 ///   before all others
 /// rule: logs.md, Bounds: A log that an execd holds is not among them, nor one that ended within
