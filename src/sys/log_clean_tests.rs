@@ -40,50 +40,6 @@ fn sum(dir: &Path) -> u64 {
         .sum()
 }
 
-/// rule: architecture.md, The keeper: `--log-keep-days`: execd deletes its own older logs, nothing
-///   else, and none of an execd that keeps its logs
-#[test]
-fn deletes_old_logs_and_nothing_else() {
-    let temp = tempfile::tempdir().unwrap();
-    let at = |name: &str| temp.path().join(name);
-    make(&at("execd-1-00000001.log"), DAY_S * 8);
-    make(&at("execd-2-00000002.log"), DAY_S * 6);
-    make(&at("execd-3-00000003.log"), DAY_S * 8);
-    make(&at("execd-4-00000004.log"), DAY_S * 8);
-    make(&at("execd-5-00000005.txt"), DAY_S * 8);
-    make(&at("execd-6-000000006.log"), DAY_S * 8);
-    make(&at("target"), DAY_S * 8);
-    symlink(at("target"), at("execd-7-00000007.log")).unwrap();
-    fs::create_dir(at("execd-8-00000008.log")).unwrap();
-    let foreign = give_away(&at("execd-4-00000004.log"));
-    let dir = LogDir::open(temp.path()).unwrap();
-    let held = dir.reopen("execd-3-00000003.log").unwrap();
-
-    let stamp = at(STAMP);
-    let forget = || fs::remove_file(&stamp).unwrap();
-    for keeps_all in [0, u64::MAX] {
-        clean(&dir, keeps_all, None);
-        assert!(at("execd-1-00000001.log").exists(), "{keeps_all}");
-        forget();
-    }
-    clean(&dir, 7, None);
-    assert!(!at("execd-1-00000001.log").exists());
-    for left in ["execd-2-00000002.log", "execd-3-00000003.log", "execd-5-00000005.txt"] {
-        assert!(at(left).exists(), "{left}");
-    }
-    for left in ["execd-6-000000006.log", "execd-7-00000007.log", "execd-8-00000008.log", "target"]
-    {
-        assert!(at(left).symlink_metadata().is_ok(), "{left}");
-    }
-    assert_eq!(at("execd-4-00000004.log").exists(), foreign);
-    drop(held);
-    clean(&dir, 7, None);
-    assert!(at("execd-3-00000003.log").exists(), "it is not an hour yet");
-    forget();
-    clean(&dir, 7, None);
-    assert!(!at("execd-3-00000003.log").exists());
-}
-
 /// Each start opened, locked and looked at every old log: 100 ms of a core beside 10,000 of them.
 /// rule: logs.md, Cleaning: Index and facts go with their log, and go when they are that old
 ///   themselves and their log is gone

@@ -27,8 +27,9 @@ fn until(text: &str) -> std::rc::Rc<crate::pure::until::Condition> {
 #[test]
 fn fields_of_until_are_read_as_they_are_written() {
     let all = until(
-        r#"{"text":["a","b"],"regex":"x(y)","count":3,"port":5173,"input":"line","idle_ms":500,
-            "idle_cpu":true,"tree_exit":true,"http":{"port":"any","path":"/x?y","status":[200,204]}}"#,
+        r#"{"text":["a","b"],"regex":"x(y)","count":3,"port":5173,"input":"line",
+            "idle_ms":500,"idle_cpu":true,"tree_exit":true,
+            "http":{"port":"any","path":"/x?y","status":[200,204]}}"#,
     );
     let patterns = all.patterns.iter().map(|one| (one.by(), one.index(), one.source()));
     let patterns: Vec<_> = patterns.collect();

@@ -398,19 +398,6 @@ mod tests {
     /// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names
     ///   the log; counts of the whole output
     #[test]
-    fn what_is_no_longer_kept_still_counts() {
-        let lines: String = (1..=3_000).map(|i| format!("{i}\n")).collect();
-        let last: String = (2_001..=3_000).map(|i| format!("{i}\n")).collect();
-        for capacity in [6_000, 8_000, 100_000] {
-            let (output, notice) = told(capacity, &[lines.as_bytes()], 1_000, 50_000);
-            assert_eq!(format!("{output}\n"), last, "{capacity}");
-            assert_eq!(notice, "[Showing lines 2001-3000 of 3000. Full output: LOG]");
-        }
-    }
-
-    /// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names
-    ///   the log; counts of the whole output
-    #[test]
     fn a_line_longer_than_what_is_kept_is_measured_as_it_was_written() {
         let line = "x".repeat(3_000);
         for (end, capacity) in [("", 1_000), ("\n", 1_000), ("", 9_000), ("\n", 9_000)] {

@@ -126,9 +126,10 @@ fn a_cleaned_stderr_keeps_its_lines() {
 /// Nothing that pi or a provider writes makes these panic, or grow beyond their bounds.
 #[test]
 fn any_text_is_taken() {
-    const PIECES: &str = "{|}|[|]|\"|\\|:|,|\"message\":|{\"error\":|\"errors\":[|\"raw\":\"|\n|\r|\t|^|\
-        node:internal| |    at |<html>|<title>|</title>|é|😀|İ|\u{202e}|\x1b[2A|\x1b]0;|\u{9b}|429|(|\
-        Warning: |file:///a:1|aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;;;;";
+    const PIECES: &str = "{|}|[|]|\"|\\|:|,|\"message\":|{\"error\":|\"errors\":[|\"raw\":\"|\n|\r|\
+        \t|^|node:internal| |    at |<html>|<title>|</title>|é|😀|İ|\u{202e}|\x1b[2A|\x1b]0;|\
+        \u{9b}|429|(|Warning: |file:///a:1|\
+        aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;;;;";
     let pieces: Vec<&str> = PIECES.split('|').collect();
     let mut below = random(17);
     for _ in 0..1_000 {

@@ -139,8 +139,8 @@ fn a_status_code_counts_before_words() {
 fn where_a_status_has_several_meanings_its_body_decides() {
     for (words, kind) in [
         ("429 You exceeded your current quota: insufficient_quota", ErrorKind::Auth),
-        ("429 RESOURCE_EXHAUSTED: please check your plan and billing details", ErrorKind::RateLimit),
-        ("429 Rate limit reached. You can add a payment at https://x/billing", ErrorKind::RateLimit),
+        ("429 RESOURCE_EXHAUSTED: check your billing details", ErrorKind::RateLimit),
+        ("429 Rate limit reached. Add a payment at https://x/billing", ErrorKind::RateLimit),
         ("429 Request too large: the input tokens must be reduced", ErrorKind::ContextOverflow),
         ("429 engine_overloaded_error", ErrorKind::Overloaded),
         ("400 prompt is too long: 210000 tokens > 200000 maximum", ErrorKind::ContextOverflow),
@@ -210,8 +210,8 @@ fn locks_have_an_advice_and_nothing_else_has() {
 /// Nothing that pi or a provider writes makes these panic, and what is a status is one anywhere.
 #[test]
 fn any_text_has_a_kind() {
-    const PIECES: &str = "429|529|40|1| |:|(|)|\"|{|}|\n|status|code|error|api error (|tokens|é|４|\
-        😀|model|not found|Warning: |ELOCKED|Node.js v|    at f (/a)";
+    const PIECES: &str = "429|529|40|1| |:|(|)|\"|{|}|\n|status|code|error|api error (|tokens|\
+        é|４|😀|model|not found|Warning: |ELOCKED|Node.js v|    at f (/a)";
     let pieces: Vec<&str> = PIECES.split('|').collect();
     let mut below = random(42);
     for _ in 0..1_700 {

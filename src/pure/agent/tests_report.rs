@@ -54,7 +54,8 @@ fn the_last_settled_stop_reason_counts() {
     ];
     for (reasons, finish_reason) in table {
         let messages: Vec<Value> = reasons.iter().map(|it| json!({"stopReason": it})).collect();
-        assert_eq!(report(&ended(&messages), &done())["finish_reason"], finish_reason, "{reasons:?}");
+        let told = report(&ended(&messages), &done());
+        assert_eq!(told["finish_reason"], finish_reason, "{reasons:?}");
     }
 }
 
@@ -68,7 +69,7 @@ fn who_wins() {
     let well = json!({"stopReason": "stop"});
     let drift = json!({"stopReason": "stop", "usage": null});
     let exit = |code| End { exit_code: Some(code), ..done() };
-    let stopped = |stop| End { stop: Some(stop), exit_code: None, signal: Some("SIGTERM"), ..done() };
+    let stopped = |stop| End { stop: Some(stop), signal: Some("SIGTERM"), ..End::default() };
     let failure = End { failure: Some("not found"), exit_code: None, ..done() };
     for (message, end, finish_reason, success) in [
         (&well, exit(0), "stop", true),
@@ -122,6 +123,7 @@ fn the_words_of_an_error() {
     let killed = End { signal: Some("SIGKILL"), ..End::default() };
     let failure = Some("pi: not found, install it");
     let no_pi = End { failure, stderr: "execd: pi: not found, install it", ..End::default() };
+    let late_words = "not done within 9 ms (timeout_ms); pi has told \"message_end\" last: bye";
     let late = End { stop: Some(Stop::HardTimeout(9)), ..exit(143, "bye") };
     let table: Vec<(Vec<Value>, End<'_>, &str)> = vec![
         (vec![], exit(1, "no key\n"), "pi ended without an answer (exit code 1): no key"),
@@ -134,7 +136,7 @@ fn the_words_of_an_error() {
         (vec![json!({"stopReason": "safety"})], exit(0, ""), "the answer was refused or filtered"),
         (vec![odd], exit(0, ""), "pi stopped by \"odd\", which is no answer (exit code 0)"),
         (vec![well.clone()], no_pi, "pi: not found, install it"),
-        (vec![well], late, "not done within 9 ms (timeout_ms); pi has told \"message_end\" last: bye"),
+        (vec![well], late, late_words),
     ];
     for (messages, end, words) in table {
         assert_eq!(report(&ended(&messages), &end)["error"], words);

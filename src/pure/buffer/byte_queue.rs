@@ -78,7 +78,7 @@ mod tests {
         let mut random = random(0x2545_f491_4f6c_dd1d);
         let (mut queue, mut model) = (ByteQueue::new(LIMIT), VecDeque::new());
         let mut next = 0_u8;
-        for _ in 0..20_000 {
+        for _ in 0..7_000 {
             let more: Vec<u8> = (0..random(700).min(LIMIT - queue.len()))
                 .map(|_| {
                     next = next.wrapping_add(1);

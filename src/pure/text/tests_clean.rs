@@ -278,9 +278,9 @@ impl Model {
     }
 }
 
-const TOKENS: &str = "a|bcd|\u{20ac}|\u{1f600}x|\u{a9}| |\t|a long piece of text, over a block|\n|\n|\r|\
-    \x08|\x1b[D|\x1b[2C|\x1b[4G|\x1b[K|\x1b[1K|\x1b[2K|\x1b[A|\x1b[3A|\x1b[2B|\x1b[2F|\x1b[J|\x1b[P|\
-    \x1b[1;31m|\x1b]0;t\u{e9}\x07|\x07|\x1b(B|\u{85}";
+const TOKENS: &str = "a|bcd|\u{20ac}|\u{1f600}x|\u{a9}| |\t|a long piece of text, over a block|\n|\
+    \n|\r|\x08|\x1b[D|\x1b[2C|\x1b[4G|\x1b[K|\x1b[1K|\x1b[2K|\x1b[A|\x1b[3A|\x1b[2B|\x1b[2F|\x1b[J|\
+    \x1b[P|\x1b[1;31m|\x1b]0;t\u{e9}\x07|\x07|\x1b(B|\u{85}";
 
 /// rule: unified-exec.md, Truncation, retention, text: Parser and open line live across reads and
 ///   calls
