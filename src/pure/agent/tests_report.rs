@@ -105,12 +105,10 @@ fn drift_of_the_wire_names_the_field_and_the_message() {
         (json!({"input": 1, "output": 1, "cost": {"total": null}}), "usage.cost.total is not"),
     ] {
         let second = json!({"stopReason": "stop", "usage": usage});
-        let run = ended(&[json!({"stopReason": "toolUse"}), second, json!({"usage": 1})]);
-        let told = report(&run, &done());
+        let told = report(&ended(&[json!({"stopReason": "toolUse"}), second]), &done());
         assert_eq!(told["finish_reason"], "wire_drift", "{usage}");
         let error = told["error"].as_str().unwrap();
-        assert!(error.starts_with(words), "{error}");
-        assert!(error.contains("message 2"), "{error}");
+        assert!(error.starts_with(words) && error.contains("message 2"), "{error}");
     }
 }
 

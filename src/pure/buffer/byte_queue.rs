@@ -97,18 +97,4 @@ mod tests {
             model.drain(..take.min(model.len()));
         }
     }
-
-    #[test]
-    fn a_drained_queue_gives_its_memory_back() {
-        let mut queue = ByteQueue::new(1 << 20);
-        assert_eq!(queue.bytes.capacity(), 0);
-        queue.push(&[7; 100_000]);
-        queue.consume(99_999);
-        assert_eq!(queue.front(), [7]);
-        queue.consume(5);
-        assert_eq!((queue.len(), queue.bytes.capacity()), (0, 0));
-        queue.push(b"small");
-        queue.clear();
-        assert!(queue.is_empty() && queue.bytes.capacity() <= KEPT_WHEN_EMPTY_BYTES);
-    }
 }

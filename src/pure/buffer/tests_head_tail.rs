@@ -77,16 +77,6 @@ fn random_pushes_keep_what_the_model_keeps() {
 }
 
 #[test]
-fn a_ring_that_stopped_keeping_goes_on_counting() {
-    let mut ring = TailRing::new(4);
-    ring.push(b"abcdef");
-    ring.stop_keeping();
-    ring.push(b"gh");
-    check_ring(&ring);
-    assert_eq!((ring.to_vec(), ring.starts_at(), ring.total_bytes()), (vec![], 8, 8));
-}
-
-#[test]
 fn a_ring_tells_before_whether_it_would_drop_something() {
     for pieces in [1, 3, 7, 10, 11] {
         let mut ring = TailRing::new(10);
