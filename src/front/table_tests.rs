@@ -3,7 +3,6 @@
 use super::{all, check_params};
 use crate::limits::MAX_PARAMS;
 use crate::wire::Kind;
-use serde_json::json;
 
 /// A value that fits a kind; of an object, one with all its fields.
 fn sample(kind: Kind) -> String {

@@ -1,7 +1,6 @@
 //! Tests of the log directory: what is refused, how files are made.
 
 use super::*;
-use crate::sys::keeper_calls::testing::give_away;
 use std::fs;
 use std::os::unix::fs::symlink;
 
