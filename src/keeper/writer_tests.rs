@@ -108,18 +108,6 @@ fn books_that_cannot_be_true_give_numbers_and_no_panic() {
     }
 }
 
-#[test]
-fn a_reopened_log_that_was_truncated_stays_so() {
-    let temp = tempfile::tempdir().unwrap();
-    fs::write(temp.path().join("a"), "123").unwrap();
-    let mut writer = writer(temp.path());
-    let ack = writer.reopen(1, &Reopen { truncated: true, ..reopen("a", 9, 0) });
-    assert_eq!((ack.truncated, ack.missing, ack.noted), (true, 6, 0));
-    assert_eq!(writer.data(1, Source::Output, b"456"), None);
-    writer.close(1);
-    assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"123");
-}
-
 /// The free space was looked at after each 8 MiB: a log filled a smaller disk to the last byte.
 /// rule: logs.md, Full disks: it is never the log that fills a disk to the last byte
 #[test]

@@ -46,13 +46,6 @@ fn recordings() -> Vec<(&'static str, &'static str, Echo, String, &'static str)>
         ),
         (">>> ", "print('ready')\n", Echo::Program, "print('ready')\r\n".into(), "ready\r\n>>> "),
         (
-            ">>> ",
-            "for i in range(2):\n    print('ready')\n\n",
-            Echo::Program,
-            "for i in range(2):\r\n...     print('ready')\r\n... \r\n".into(),
-            "ready\r\nready\r\n>>> ",
-        ),
-        (
             "\x1b[1G\x1b[0J> \x1b[3G",
             "console.log('ready')\n",
             Echo::Program,
