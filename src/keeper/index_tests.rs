@@ -1,8 +1,8 @@
-//! Parts of one stream against a naive copy of both, over restarts and damages of the index; over
-//! losses, limits, full disks and deletions they are read in tests/it/log_ranges.rs.
+//! Parts of one stream where the index is damaged or too long; over restarts, losses, limits, full
+//! disks and deletions they are read in tests/it/log_ranges.rs.
 
 use super::*;
-use crate::keeper::frames::{Head, ReadRange, Reopen, Wanted};
+use crate::keeper::frames::{Head, ReadRange, Wanted};
 use crate::keeper::range::{self, Range};
 use crate::keeper::writer::Writer;
 use crate::pure::buffer::bound::Bounds;
@@ -16,14 +16,13 @@ const BOTH: [Source; 2] = [Source::Output, Source::Errors];
 struct Story {
     writer: Writer,
     wrote: [Vec<u8>; 2],
-    noted: u64,
 }
 
 impl Story {
     fn new(dir: &Path) -> Self {
         let mut writer = Writer::new(Ok(LogDir::open(dir).unwrap()), Bounds::default());
         writer.open(1, "a");
-        Self { writer, wrote: [vec![], vec![]], noted: 0 }
+        Self { writer, wrote: [vec![], vec![]] }
     }
 
     /// Hands over so many bytes of a stream.
@@ -34,20 +33,7 @@ impl Story {
         let kind = 128 * source as usize;
         let more = (from..from + length).map(|at| u8::try_from(kind + at % 127).unwrap());
         wrote.extend(more);
-        if let Some(ack) = self.writer.data(1, source, &wrote[from..]) {
-            self.noted = ack.noted;
-        }
-    }
-
-    /// The writer is killed, and another goes on.
-    fn restart(&mut self, dir: &Path) {
-        self.noted = self.writer.sync(1, 1).noted;
-        self.writer = Writer::new(Ok(LogDir::open(dir).unwrap()), Bounds::default());
-        let [out, err] = self.wrote.each_ref().map(|wrote| wrote.len() as u64);
-        let (total, errors_total) = (out + err, err);
-        let (name, noted) = ("a".into(), self.noted);
-        let known = Reopen { name, total, errors_total, noted, ..Reopen::default() };
-        self.noted = self.writer.reopen(1, &known).noted;
+        self.writer.data(1, source, &wrote[from..]);
     }
 
     /// Asks for a part of one stream; `None` where it cannot be read.
@@ -59,71 +45,6 @@ impl Story {
         let head = (ack.errno == 0).then(|| Head::take(&mut rest).unwrap())?;
         Some(Range { head, bytes: rest.to_vec() })
     }
-
-    /// Reads both streams part by part; gives how many bytes of each are in none.
-    fn omitted(&mut self, length: u64) -> [u64; 2] {
-        BOTH.map(|source| {
-            let (mut at, mut omitted) = (0, 0);
-            let size = self.wrote[source as usize].len() as u64;
-            while at < size {
-                let Range { head, bytes } =
-                    self.part(source, i64::try_from(at).unwrap(), length).unwrap();
-                assert_eq!(head.known_total, size);
-                let from = usize::try_from(head.from).unwrap();
-                let wanted = &self.wrote[source as usize][from..from + bytes.len()];
-                assert!(bytes == wanted, "{source:?} at {at}");
-                assert!(bytes.len() as u64 <= length && head.gap == (at, head.from));
-                assert!(head.to > at, "each part leads on");
-                omitted += head.from - at;
-                at = head.to;
-            }
-            omitted
-        })
-    }
-}
-
-/// rule: bash-stream.md, The stream family: get_process_log of one stream: all of it, of a process
-///   that has ended and of one that runs
-#[test]
-fn whatever_comes_is_paged_whole() {
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
-    for longest in [2, 10, 300, 4_000] {
-        let temp = tempfile::tempdir().unwrap();
-        let mut story = Story::new(temp.path());
-        for step in 0..300 {
-            story.data(BOTH[random.below(2)], 1 + random.below(longest));
-            if random.below(3) == 0 {
-                story.writer.write_indexes();
-            }
-            if step % 100 == 99 {
-                story.restart(temp.path());
-                assert_eq!(story.omitted(70_000), [0, 0], "{longest} {step}");
-            }
-        }
-        assert_eq!(story.omitted(300 + random.below(500) as u64), [0, 0]);
-        let log = fs::metadata(temp.path().join("a")).unwrap().len();
-        let index = fs::metadata(temp.path().join("a.index")).unwrap().len();
-        assert!(index <= 310 * RECORD_BYTES, "{index} for 300 pieces, {log} bytes");
-    }
-}
-
-/// A stream that begins after restarts finds what came before it told.
-/// rule: bash-stream.md, The stream family: The index of a log holds over restarts of the log
-///   writer
-#[test]
-fn a_second_stream_that_comes_late_begins_the_index_then() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut story = Story::new(temp.path());
-    story.data(Source::Errors, 5_000);
-    story.restart(temp.path());
-    story.data(Source::Errors, 5_000);
-    story.writer.close(1);
-    assert!(!temp.path().join("a.index").exists(), "one stream needs none");
-    let wrote = story.wrote.clone();
-    story = Story { wrote, ..Story::new(temp.path()) };
-    story.restart(temp.path());
-    story.data(Source::Output, 1);
-    assert_eq!(story.omitted(4_000), [0, 0]);
 }
 
 /// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a

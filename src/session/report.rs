@@ -353,3 +353,51 @@ pub struct KillReport {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// rule: unified-exec.md, exec_command, result: `wall_time_seconds` is a number, with three
+    ///   decimals in the header
+    /// rule: unified-exec.md, exec_command, result: The header's lines are in this order, each only
+    ///   if present
+    #[test]
+    fn the_header_has_its_lines_in_order_and_only_what_applies() {
+        let mut report = ExecReport {
+            session_id: Some(1),
+            log_path: Some("/tmp/a.log".into()),
+            cwd: "/home/you".into(),
+            wall_time_seconds: 0.502,
+            chunk_id: "a4f2c1".into(),
+            original_token_count: 37,
+            output_bytes_total: 148,
+            tool_time_utc: Some("2026-07-21T18:30:00.000Z".into()),
+            ..ExecReport::default()
+        };
+        report.write_header(HeaderStyle::Full);
+        assert_eq!(
+            report.header,
+            "[still running]\nsession_id: 1\nlog_path: /tmp/a.log\ncwd: /home/you\n\
+             wall_time_seconds: 0.502\nchunk_id: a4f2c1\noriginal_token_count: 37\n\
+             output_bytes_total: 148\ntool_time_utc: 2026-07-21T18:30:00.000Z\ntty: false"
+        );
+        report.session_id = None;
+        report.signal = Some("SIGTERM".into());
+        report.failure_message = Some("stdin write failed".into());
+        report.note = Some("two\nlines".into());
+        report.omitted_bytes = Some(5);
+        report.log_from = Some(96);
+        report.on_exit = Some("wake");
+        report.completion_notification = Some("armed");
+        report.write_header(HeaderStyle::Full);
+        assert_eq!(
+            report.header,
+            "[exited]\nsignal: SIGTERM\nfailure: stdin write failed\nnote: two\\nlines\n\
+             log_path: /tmp/a.log\nlog: bytes 96– of 148 kept\ncwd: /home/you\n\
+             wall_time_seconds: 0.502\nchunk_id: a4f2c1\n\
+             original_token_count: 37\noutput_bytes_total: 148\nomitted_bytes: 5\n\
+             completion_notification: armed\ntool_time_utc: 2026-07-21T18:30:00.000Z\ntty: false"
+        );
+    }
+}

@@ -439,6 +439,17 @@ fn map_tools(params: &mut Params, tools: &[String], version: &Version) -> Result
 mod tests {
     use super::*;
 
+    /// rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that
+    ///   is known, else into a file of pi's; never on a command line
+    #[test]
+    fn a_key_is_on_no_command_line() {
+        for model in ["anthropic/x", "of-mine/y"] {
+            let given = format!(r#"{{"prompt":"x","model":"{model}","api_key":"s3cret"}}"#);
+            let words = arguments(&read(&given).expect("params")).join(" ");
+            assert_eq!(words, format!("--mode json --model {model} --no-session -p"));
+        }
+    }
+
     /// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
     #[test]
     fn lists_show_a_command_that_a_shell_would_take_without_its_key() {

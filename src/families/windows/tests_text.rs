@@ -31,6 +31,23 @@ fn what_goes_on_is_named() {
     );
 }
 
+/// rule: bash.md, bash and tmux: Timeout and background: the output so far, then where it goes on
+#[test]
+fn what_goes_on_behind_its_time_says_how_it_can_be_looked_at() {
+    let inspector = Inspector { tool: "tmux", actions: &INSPECTING };
+    assert_eq!(
+        went_on(plain("so far\n"), Some(30_000), 3, inspector, None),
+        "so far\n\n\nStill running after 30s in background window @3. Use tmux peek/list/kill to \
+         inspect or stop it. Result will be reported when it finishes."
+    );
+    let inspector = Inspector { tool: "windows", actions: &[] };
+    assert_eq!(
+        went_on(plain(""), Some(1_500), 3, inspector, Some(10_000)),
+        "Still running after 1.5s in background window @3 and polling every 10s. Result will be \
+         reported when it finishes."
+    );
+}
+
 /// rule: bash.md, bash and tmux: The end of a background window is told exactly once, with the last
 ///   20 lines in a block
 #[test]

@@ -192,21 +192,6 @@ fn a_pi_that_ends_without_words_is_told_by_its_stderr() {
     }
 }
 
-/// rule: agent.md, error_kind: Where pis fail for the locks of one agent directory, the error says
-///   what to do
-#[test]
-fn locks_have_an_advice_and_nothing_else_has() {
-    let warned = Evidence { stderr: "Warning: ELOCKED", exit_code: Some(0), ..Evidence::default() };
-    let locked = Evidence { exit_code: Some(1), ..warned };
-    assert!(advice(&locked).is_some_and(|words| words.contains("execd agent --isolate")));
-    // pi went on, and failed by something else.
-    assert_eq!(advice(&Evidence { words: Some("529 Overloaded"), ..warned }), None);
-    let words = Evidence { words: Some("Lock file is already being held"), ..Evidence::default() };
-    assert!(advice(&words).is_some());
-    let other = Evidence { words: Some("529"), stderr: "unlocked", ..Evidence::default() };
-    assert_eq!(advice(&other), None);
-}
-
 /// Nothing that pi or a provider writes makes these panic, and what is a status is one anywhere.
 #[test]
 fn any_text_has_a_kind() {

@@ -62,6 +62,9 @@ fn every_count_is_what_pi_gives() {
 }
 
 /// rule: unified-exec.md, Truncation, retention, text: Line and byte counts are pi's
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps the tail: whole lines, at
+///   most 2,000
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps at most 50 KiB
 #[test]
 fn large_texts_are_cut_as_pi_cuts_them() {
     let seq = |n: usize| (1..=n).map(|i| format!("{i}\n")).collect::<String>();
