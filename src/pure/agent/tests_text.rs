@@ -188,7 +188,8 @@ fn deltas_and_the_rest_are_the_text_at_random() {
 fn of_one_line_so_much_text_is_told_as_a_result_has() {
     const BOUND: usize = 4 * 1024 * 1024;
     let long = "ab\n".repeat(BOUND / 3 + 9);
-    let [text, block] = [&long, "some words"].map(|text| json!({"type": "text", "text": text}));
+    let [text, block] =
+        [long.as_str(), "some words"].map(|text| json!({"type": "text", "text": text}));
     let end = |content: Value| answer(&json!({"content": content}));
     for (events, least, most) in [
         (vec![delta("text_delta", 0, &long)], BOUND - 3, BOUND),
