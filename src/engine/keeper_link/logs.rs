@@ -449,22 +449,6 @@ mod tests {
         assert_eq!(log.status(&tmp()).path, None);
     }
 
-    /// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
-    ///   that has nothing
-    #[test]
-    fn texts_say_what_a_log_lacks_and_name_none_that_has_nothing() {
-        let mut log = Log::new("a".into());
-        log.total = 100;
-        let full = Ack { truncated: true, space: true, missing: 100, ..ack(AckKind::Truncated, 0) };
-        log.acknowledge(&full);
-        let status = log.status(&tmp());
-        assert!(status.path.is_none() && status.shown(true).is_none() && !status.complete);
-        assert!(status.failure.is_some_and(|text| text.ends_with("missing from the log")));
-        log.acknowledge(&Ack { logged: 60, missing: 40, noted: 9, ..full });
-        let shown = log.status(&tmp()).shown(true);
-        assert_eq!(shown.as_deref(), Some("/tmp/a (40 bytes are missing from it)"));
-    }
-
     /// An answer waits 250 ms for the log and no longer: nobody has counted then.
     /// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
     ///   that has nothing

@@ -324,18 +324,6 @@ mod tests {
     /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
     ///   that counts what is missing
     #[test]
-    fn what_the_ring_lost_counts_as_omitted() {
-        let mut stream = stream(10, false);
-        for _ in 0..100 {
-            stream.push(Source::Output, b"0123456789");
-        }
-        let capped = stream.life(None, false, None);
-        assert_eq!(capped.text, "[... 990 characters omitted]\n0123456789");
-    }
-
-    /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
-    ///   that counts what is missing
-    #[test]
     fn a_text_that_begins_inside_a_sequence_shows_nothing_of_it() {
         let mut stream = stream(10, false);
         // Whatever the ring begins with, it is somewhere in "\x1b[38;5;123mx".

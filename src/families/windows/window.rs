@@ -441,22 +441,4 @@ mod tests {
         let expected = "[Showing last 50B of line 1 (line is 500B)]";
         assert_eq!(cut.notice(None, false).as_deref(), Some(expected));
     }
-
-    /// rule: bash.md, bash and tmux: Polls for people at every interval at which the text has
-    ///   changed
-    #[test]
-    fn a_poll_keeps_its_pace_and_repeats_nothing_to_people() {
-        let spec = PollSpec { interval_ms: 500, lines: 3, display: true };
-        let mut poll = Poll { spec, due_ns: 500_000_000, shown: String::new() };
-        poll.advance(500_000_000);
-        assert_eq!(poll.due_ns, 1_000_000_000);
-        poll.advance(2_300_000_000);
-        assert_eq!(poll.due_ns, 2_500_000_000);
-        assert!(!poll.wants("window", true), "nothing to show yet");
-        assert!(poll.wants("window\na", false));
-        assert!(!poll.wants("window\na", false));
-        assert!(poll.wants("window", true), "what was there is gone");
-        poll.spec.display = false;
-        assert!(poll.wants("window", true), "a model is told at each interval");
-    }
 }

@@ -341,25 +341,6 @@ mod tests {
         Context::read(Some(&raw)).expect("a context")
     }
 
-    /// rule: bash.md, bash and tmux: Scopes: pi-session, git-root, all; no git is fine
-    #[test]
-    fn scopes_decide_what_is_seen() {
-        let window = context(r#"{"scope":{"piSession":"s1","gitRoot":"/a"}}"#).scope();
-        let bare = Scope::default();
-        for (raw, sees, sees_bare) in [
-            (r#"{}"#, true, true),
-            (r#"{"scope":{"piSession":"s1"}}"#, true, false),
-            (r#"{"scope":{"piSession":"s2"}}"#, false, false),
-            (r#"{"scope":{"gitRoot":"/a"}}"#, true, false),
-            (r#"{"scope":{"piSession":"s1","gitRoot":"/b"}}"#, false, false),
-            (r#"{"windowScope":"git-root","scope":{"piSession":"s1"}}"#, false, true),
-            (r#"{"windowScope":"all","scope":{"piSession":"s2","gitRoot":"/b"}}"#, true, true),
-        ] {
-            assert_eq!(context(raw).sees(&window), sees, "{raw}");
-            assert_eq!(context(raw).sees(&bare), sees_bare, "{raw}");
-        }
-    }
-
     #[test]
     fn what_a_window_keeps_is_bounded() {
         let long = "x".repeat(WINDOW_FIELD_BYTES + 1);

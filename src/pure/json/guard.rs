@@ -133,17 +133,9 @@ mod tests {
             (b"\r\n[1]", Ok(Shape::Array)),
             (b"\"{\"", Ok(Shape::Other)),
             (b"\xEF\xBB\xBF{}", Ok(Shape::Other)),
-            (b"{\"a\":\"\xff\"}", Err(JsonFault::NotUtf8)),
-            (b"{\"a\":\"\0\"}", Err(JsonFault::Nul)),
             (b"\0\xff", Err(JsonFault::NotUtf8)),
-            (br#"{"a":"\u0000"}"#, OBJECT),
             (br#"{"a":"\ud800"}"#, lone),
-            (br#"{"a":"\uD83D\uDE00"}"#, OBJECT),
-            (br#"{"a":"\ud83d\ud83d\ude00"}"#, lone),
-            (br#"{"\udc00":1}"#, lone),
             (br#"{"a":"open [[[[[[[[["#, OBJECT),
-            (b"[[[[[]]]]]", Ok(Shape::Array)),
-            (b"[[[[[[]]]]]]", Err(JsonFault::TooDeep)),
             (b"[{\"a\":[{\"b\":[[]]}]}]", Err(JsonFault::TooDeep)),
         ];
         for (line, expected) in table {

@@ -104,33 +104,6 @@ fn sizes_are_written_as_pi_writes_them() {
     assert!(format_size(usize::MAX).ends_with("MB"));
 }
 
-/// rule: unified-exec.md, exec_command, result: footer: `[Showing lines A-B of N. Full output:
-///   PATH]`
-#[test]
-fn the_footer_says_what_is_shown_and_where_the_rest_is() {
-    let seq: String = (1..=3000).map(|i| format!("{i}\n")).collect();
-    let wide = format!("{}\n", "y".repeat(99)).repeat(900);
-    let huge = format!("first\n{}\n", "z".repeat(70_000));
-    let table = [
-        ("hi\n".to_owned(), None),
-        (seq, Some("[Showing lines 1001-3000 of 3000. Full output: /tmp/a.log]")),
-        (wide, Some("[Showing lines 389-900 of 900 (50.0KB limit). Full output: /tmp/a.log]")),
-        (
-            huge,
-            Some(
-                "[Showing last 50.0KB of final line (line 2 is larger than the 50.0KB limit). \
-                 Full output: /tmp/a.log]",
-            ),
-        ),
-    ];
-    for (text, expected) in table {
-        let (_, t) = truncate_tail(&text, 2000, 50 * 1024);
-        assert_eq!(footer(&t, Some("/tmp/a.log")).as_deref(), expected);
-        let without_log = expected.map(|line| line.replace(". Full output: /tmp/a.log", ""));
-        assert_eq!(footer(&t, None), without_log);
-    }
-}
-
 /// The rule told with a list of lines.
 fn model(text: &str, max_lines: usize, max_bytes: usize) -> String {
     let mut lines: Vec<&str> = text.split('\n').collect();
