@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::common::outside::{Trace, can_trace, limit_files, zombies};
 use crate::common::{Execd, Setup, eventually};
@@ -158,7 +158,7 @@ fn a_session_with_more_processes_than_descriptors_is_ended() {
 fn a_stdin_that_is_no_file_and_a_stdout_that_is_full_are_told() {
     let dir = tempfile::tempdir().expect("a directory");
     let execd = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+        let mut command = crate::common::execd_command();
         command.arg("--no-socket").env("TMPDIR", dir.path()).stderr(Stdio::piped());
         command
     };

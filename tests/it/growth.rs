@@ -61,7 +61,7 @@ fn thousands_of_sessions_are_started_and_served() {
 #[test]
 fn too_few_descriptors_for_the_sessions_are_told_at_the_start() {
     let script = "ulimit -n 256; exec \"$0\" --max-sessions 4096";
-    let words = ["bash", "-c", script, env!("CARGO_BIN_EXE_execd")];
+    let words = ["bash", "-c", script, crate::common::EXECD];
     let done = Command::new(words[0])
         .args(&words[1..])
         .stdin(std::process::Stdio::null())

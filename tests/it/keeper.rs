@@ -235,7 +235,7 @@ fn a_child_that_reads_its_own_output_back_has_a_log_of_what_is_left() {
 // ---- A directory that is refused --------------------------------------------------------
 
 fn start_with_log_dir(path: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_execd"))
+    crate::common::execd_command()
         .arg("--log-dir")
         .arg(path)
         .stdin(Stdio::null())
@@ -725,7 +725,7 @@ fn a_log_directory_that_may_not_be_written_is_log_trouble() {
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("ours");
     let binary = dir.path().join("execd");
-    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that the user can reach");
+    std::fs::copy(crate::common::EXECD, &binary).expect("a copy that the user can reach");
     let tmp = dir.path().join("tmp");
     std::fs::create_dir(&tmp).expect("a directory");
     std::os::unix::fs::chown(&tmp, Some(12_345), None).expect("root may");
@@ -1065,7 +1065,7 @@ fn a_stopped_keeper_does_not_keep_execd_from_ending() {
 
 #[test]
 fn a_keeper_that_is_started_by_hand_says_that_it_is_not_for_that() {
-    let started = Command::new(env!("CARGO_BIN_EXE_execd"))
+    let started = crate::common::execd_command()
         .arg("--keeper")
         .stdin(Stdio::null())
         .output()

@@ -141,7 +141,7 @@ fn said(execd: &Host, arguments: &[&str]) -> Said {
 }
 
 fn command(execd: &Host, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+    let mut command = crate::common::execd_command();
     command.args(arguments).current_dir(execd.workdir());
     command.env("TMPDIR", execd.tmpdir()).env("XDG_RUNTIME_DIR", execd.runtime_dir());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -310,7 +310,7 @@ fn a_number_that_may_mean_several_logs_is_refused_with_all_of_them() {
     }
     // A session of another execd that knows no such session has no right to choose either.
     let mut third = Execd::with(&[], &variables);
-    let asks = format!("{} log {number}", env!("CARGO_BIN_EXE_execd"));
+    let asks = format!("{} log {number}", crate::common::EXECD);
     assert!(third.run(&asks)["output"].as_str().expect("text").contains("several execds"));
     assert_eq!(other.run(&asks)["output"], "theirs\n");
     for n in 0..9 {
@@ -336,7 +336,7 @@ fn texts_of_an_execd_that_nobody_finds_name_logs_by_their_paths() {
         let footer = result["footer"].as_str().expect("it was cut");
         let (_, says) = footer.split_once(" kept: execd ").expect("what is kept");
         let words = format!("\"$0\" {}", says.trim_end_matches([']', ')']));
-        let done = Command::new("sh").args(["-c", &words, env!("CARGO_BIN_EXE_execd")]).output();
+        let done = Command::new("sh").args(["-c", &words, crate::common::EXECD]).output();
         let done = done.expect("a shell");
         assert!(done.stderr.is_empty() && done.stdout.ends_with(b"\n400000\n"), "{says}");
     }
@@ -588,7 +588,7 @@ fn a_footer_of_an_execd_that_is_gone_names_the_log_by_its_path() {
         let (_, says) = footer.split_once("kept: ").expect("what is kept");
         let says = says.trim_end_matches([']', ')']).replacen("execd", "\"$0\"", 1);
         let mut shell = Command::new("sh");
-        shell.args(["-c", &says, env!("CARGO_BIN_EXE_execd")]);
+        shell.args(["-c", &says, crate::common::EXECD]);
         let read = shell.output().expect("a shell");
         let from = says.rsplit(' ').next().and_then(|from| from.parse::<usize>().ok());
         let whole = if report["text"].is_null() { 1_988_895 } else { 1_988_917 };

@@ -67,7 +67,7 @@ fn the_window_is_clamped_wherever_it_comes_from() {
 fn a_flag_that_is_no_number_ends_execd_with_a_reason() {
     for flag in [YIELD_FLAG, CHARS_FLAG, "--bash-job-ttl-ms", "--stdin-cap-bytes"] {
         for value in ["abc", "-1", "1.5", ""] {
-            let done = std::process::Command::new(env!("CARGO_BIN_EXE_execd"))
+            let done = crate::common::execd_command()
                 .args([&format!("{flag}={value}")])
                 .stdin(std::process::Stdio::null())
                 .output()
