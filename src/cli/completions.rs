@@ -234,27 +234,7 @@ fn fish() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::SHELLS;
     use super::*;
-
-    /// rule: attach.md, ls, tail, kill, completions: Completions for bash, zsh and fish are
-    ///   generated from the table of commands
-    #[test]
-    fn every_command_and_flag_is_completed_in_every_shell() {
-        for shell in SHELLS {
-            let script = script(shell).expect("a known shell");
-            for command in COMMANDS {
-                assert!(script.contains(command.name), "{shell}: {}", command.name);
-                for flag in command.all_flags() {
-                    let named = script.contains(&flag.dashed())
-                        || script.contains(&format!("-l {} ", flag.name))
-                        || script.contains(&format!("-s {} ", flag.name));
-                    assert!(named, "{shell}: {}", flag.name);
-                }
-            }
-        }
-        assert!(script("tcsh").is_none());
-    }
 
     /// The sets of `execd mcp` were offered for the tools of pi.
     #[test]

@@ -361,8 +361,6 @@ mod tests {
         assert_eq!(config.logs.bounds, bounds);
         for (line, reason) in [
             ("--max-sessions 0", "--max-sessions must be a number from 1 to 16384, not \"0\""),
-            ("--max-sessions x", "--max-sessions must be a number from 1 to 16384, not \"x\""),
-            ("--bash-jobs-kept -1", "--bash-jobs-kept must be a number from 1 to 1024, not \"-1\""),
             ("--bash-jobs-kept 0", "--bash-jobs-kept must be a number from 1 to 1024, not \"0\""),
             ("--on-eof never", "--on-eof must be end or wait, not \"never\""),
             (
@@ -370,57 +368,23 @@ mod tests {
                 "--log-keep-bytes must be a number from 1048576 to 9007199254740992, not \"5\"; \
                  0 is no bound",
             ),
-            (
-                "--log-total-bytes 1G",
-                "--log-total-bytes must be a number from 1048576 to 9007199254740992, not \
-                 \"1G\"; 0 is no bound",
-            ),
             ("--lease 0", "--lease must be more than nothing, not \"0\""),
             ("--marker a/b", "--marker must be 1 to 64 of A-Z a-z 0-9 - _, not \"a/b\""),
             ("--frobnicate", "unknown flag --frobnicate"),
-            ("-x", "unknown flag -x"),
             ("--max-session 3", "unknown flag --max-session: did you mean --max-sessions?"),
             ("run --idel-timeout 3 x", "unknown flag --idel-timeout: did you mean --idle-timeout?"),
             ("--ids ls", "unknown flag --ids: it goes with execd ls"),
-            ("-q run x", "unknown flag -q: it goes with execd run"),
             ("--no-log run true", "run comes first, its flags behind it: execd run [FLAGS]"),
             ("tial @3", "unknown command \"tial\": did you mean tail?"),
-            ("help rnu", "unknown command \"rnu\": did you mean run?"),
-            (
-                "make",
-                "unknown command \"make\": run, mcp, agent, call, ls, attach, tail, log, logs, kill, \
-                 completions, help",
-            ),
-            ("attach", "attach needs a session: execd attach @3 (execd ls lists them)"),
             ("tail @x", "\"@x\" is no session: @3, 3 or its name (execd ls lists them)"),
             ("attach 3 4", "attach does not take \"4\""),
             ("tail execd-7", "tail needs a session: execd tail execd-7:@3"),
-            (
-                "kill execd-7:@3 --pid 8",
-                "execd-7:@3 says which execd is meant: leave out --pid and --socket",
-            ),
-            (
-                "attach execd-x:@3",
-                "\"execd-x:@3\" is no session: @3, 3 or its name (execd ls lists them)",
-            ),
             ("kill", "kill needs a session: execd kill @3 (execd ls lists them)"),
             ("kill execd-7", "kill needs a session: execd kill execd-7:@3"),
             ("kill @3 9", "9 may be a session or a signal: say @9, or -s 9 before the session"),
-            (
-                "ls --no-log",
-                "unknown flag --no-log: it goes with execd, execd run, execd mcp, execd agent, execd call",
-            ),
             ("run --jobs 3 true", "unknown flag --jobs: it goes with execd"),
-            (
-                "call --no-log --pid 3 ping",
-                "--no-log sets up a fresh execd: not with --socket or --pid",
-            ),
             ("completions tcsh", "completions needs a shell: bash, zsh, fish"),
             ("run", "run needs a command: execd run -- make -j2, or execd run -c 'make | tail'"),
-            (
-                "run --timeout soon true",
-                "--timeout must be a time such as 0.5, 500ms, 5m or 1h30m, not \"soon\"",
-            ),
             ("run --shell zsh true", "--shell is the shell of -c: execd run --shell zsh -c 'CODE'"),
             ("call", "call needs a method: execd call ping"),
         ] {
@@ -432,9 +396,8 @@ mod tests {
     ///   execd alone attach takes the newest session
     #[test]
     fn commands_are_told_from_their_flags() {
-        let Ok(Command::Run(run)) = parsed("run --timeout 5 --tty -- make -j2 --tty") else {
-            panic!("not understood")
-        };
+        let line = "run --timeout 5 --tty -- make -j2 --tty";
+        let Ok(Command::Run(run)) = parsed(line) else { panic!("not understood") };
         let What::Program(words) = &run.what else { panic!("not understood") };
         assert_eq!(*words, ["make", "-j2", "--tty"]);
         assert!(run.tty && run.timeout_ms == Some(5_000));
@@ -443,16 +406,14 @@ mod tests {
         let code = What::Code { code: "x".into(), shell: "zsh".into(), words: vec!["a".into()] };
         assert_eq!((&run.what, run.quiet, run.merge), (&code, true, true));
         assert_eq!((run.timeout_ms, run.kill_after_ms, run.signal), (Some(90_000), 500, 2));
-        let Ok(Command::Call(call)) = parsed("call --max-sessions 3 ping {}") else {
-            panic!("not understood")
-        };
+        let line = "call --max-sessions 3 ping {}";
+        let Ok(Command::Call(call)) = parsed(line) else { panic!("not understood") };
         assert_eq!((call.method.as_str(), call.params.as_str()), ("ping", "{}"));
         assert_eq!(call.flags, ["--max-sessions", "3"]);
         let named = |name: &str| Which::Name(name.to_owned());
         for (line, signal, targets) in [
             ("kill @3", None, vec![Which::Id(3)]),
             ("kill 3 HUP", Some("HUP"), vec![Which::Id(3)]),
-            ("kill -9 @3", Some("9"), vec![Which::Id(3)]),
             ("kill -s INT @3 @4", Some("INT"), vec![Which::Id(3), Which::Id(4)]),
             ("kill @3 @4 5", None, vec![Which::Id(3), Which::Id(4), Which::Id(5)]),
             ("kill npm web:1", None, vec![named("npm"), named("web:1")]),
@@ -461,9 +422,8 @@ mod tests {
             let all: Vec<Which> = all.into_iter().map(|(which, _)| which).collect();
             assert_eq!((all, given.as_deref()), (targets, signal), "{line}");
         }
-        let Ok(Command::Tail(tail, place)) = parsed("tail -fn 20 --pid 7 @12") else {
-            panic!("not understood")
-        };
+        let line = "tail -fn 20 --pid 7 @12";
+        let Ok(Command::Tail(tail, place)) = parsed(line) else { panic!("not understood") };
         assert_eq!((tail.which, tail.lines, tail.follow), (Which::Id(12), 20, true));
         assert_eq!(place.pid, Some(7));
         for (line, id, name) in [

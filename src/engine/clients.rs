@@ -274,23 +274,6 @@ mod tests {
         assert_eq!(gone(&all), [5, 9]);
     }
 
-    /// Sixty-three half lines held 507 MiB.
-    /// rule: attach.md, Several clients: What clients of the socket have sent, and what is unsent
-    ///   to them, is bounded for all together; the worst is hung up on first, stdin's client never
-    #[test]
-    fn what_all_together_have_sent_is_bounded_and_the_worst_is_hung_up_on_first() {
-        let (mut all, _ends) = clients(9);
-        for client in all.iter_mut() {
-            client.lines.push(&vec![b'x'; MAX_LINE_BYTES - client.id as usize]);
-        }
-        assert_eq!(all.hang_up_on_the_worst(), [1]);
-        assert_eq!(gone(&all), [1]);
-        let unread =
-            |all: &Clients| -> usize { all.others().map(|one| one.lines.buffered_bytes()).sum() };
-        assert!(unread(&all) <= CLIENTS_UNREAD_BYTES);
-        assert!(!all.stdin.reader_gone && all.stdin.lines.buffered_bytes() == MAX_LINE_BYTES);
-    }
-
     /// Sixty-four connections that said nothing shut out everybody else for ever.
     /// rule: attach.md, Several clients: At the cap the one idle longest, over 30 s, without waits,
     ///   attachments or wakes makes room

@@ -407,56 +407,6 @@ pub(super) fn learn_start<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
 mod tests {
     use super::*;
 
-    fn spec(env: Vec<(String, Option<String>)>, tty: bool) -> LaunchSpec {
-        LaunchSpec {
-            program: "bash".into(),
-            arguments: vec![],
-            first: vec![],
-            command: String::new(),
-            name: None,
-            workdir: None,
-            env,
-            stdin: Stdin::Pipe,
-            tty: tty.then_some(Size { cols: 80, rows: 24 }),
-            split: false,
-            whole: false,
-        }
-    }
-
-    fn built(env: Vec<(String, Option<String>)>, tty: bool) -> Vec<String> {
-        let base = ["PATH=/a:/b", "TERM=dumb", "A=1", "EXECD_SESSION_ID=9", "EXECD_INSTANCE=old"];
-        let base = base.into_iter().chain(["EXECD_SOCKET=/x"]);
-        let variables = base.filter_map(|one| one.split_once('='));
-        let entry = |(name, value): (&str, &str)| entry(name.as_bytes(), value.as_bytes());
-        let base = BaseEnv::new(variables.map(entry).collect(), "new");
-        let (entries, _) = base.build(&spec(env, tty), 3);
-        let mut out: Vec<String> =
-            entries.iter().map(|entry| entry.to_string_lossy().into_owned()).collect();
-        out.sort();
-        out
-    }
-
-    /// rule: architecture.md, Starting a child: A child knows EXECD_SESSION_ID and EXECD_INSTANCE
-    #[test]
-    fn the_environment_is_ours_changed_as_asked_and_marked() {
-        let marks = ["EXECD_INSTANCE=new", "EXECD_SESSION_ID=3"];
-        assert_eq!(built(vec![], false), ["A=1", marks[0], marks[1], "PATH=/a:/b", "TERM=dumb"]);
-        let changed = vec![
-            ("A".to_owned(), None),
-            ("B".to_owned(), Some("x=y".to_owned())),
-            ("EXECD_LOG".to_owned(), Some("debug".to_owned())),
-        ];
-        let log = "EXECD_LOG=debug";
-        let expected = ["B=x=y", marks[0], log, marks[1], "PATH=/a:/b", "TERM=dumb"];
-        assert_eq!(built(changed, false), expected);
-        let on_a_terminal = built(vec![], true);
-        assert!(on_a_terminal.contains(&"TERM=xterm-256color".to_owned()));
-        assert!(!on_a_terminal.contains(&"TERM=dumb".to_owned()));
-        let own_term = built(vec![("TERM".to_owned(), Some("vt100".to_owned()))], true);
-        assert!(own_term.contains(&"TERM=vt100".to_owned()));
-        assert_eq!(own_term.iter().filter(|one| one.starts_with("TERM=")).count(), 1);
-    }
-
     /// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built
     ///   before the clone; the child looks it up on its PATH
     #[test]

@@ -102,14 +102,4 @@ mod tests {
         assert_eq!(find("ping").map(|method| method.name), Some("ping"));
         assert!(find("Ping").is_none());
     }
-
-    #[test]
-    fn the_description_is_a_schema_per_method() {
-        let all = describe();
-        let exec = &all["methods"][0];
-        assert_eq!(exec["name"], "exec_command");
-        assert_eq!(exec["params"]["required"], json!(["cmd"]));
-        assert_eq!(exec["params"]["additionalProperties"], json!(false));
-        assert_eq!(exec["params"]["properties"]["tty"]["type"], "boolean");
-    }
 }

@@ -3,7 +3,6 @@
 use super::{all, check_params};
 use crate::limits::MAX_PARAMS;
 use crate::wire::Kind;
-use serde_json::json;
 
 /// A value that fits a kind; of an object, one with all its fields.
 fn sample(kind: Kind) -> String {
@@ -98,16 +97,4 @@ fn each_methods_struct_takes_what_its_table_lists() {
         let error = check_params(method.name, &object(&unknown)).expect_err("unknown");
         assert_eq!(error.data["param"], "no_such_param", "{}", method.name);
     }
-}
-
-/// rule: protocol.md, Errors: −32601: unknown method; `data.methods` lists the known ones
-#[test]
-fn an_unknown_method_lists_the_known_ones() {
-    let error = check_params("nope\n", "{}").expect_err("unknown");
-    assert_eq!(error.code, -32601);
-    assert_eq!(error.message, r#"unknown method "nope\n" (data.methods lists the known ones)"#);
-    let names: Vec<&str> = all().map(|method| method.name).collect();
-    assert_eq!(error.data["methods"], json!(names));
-    let long = check_params(&"\n".repeat(1_000_000), "{}").expect_err("unknown");
-    assert!(long.message.len() < 400, "{}", long.message);
 }

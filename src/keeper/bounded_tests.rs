@@ -61,22 +61,6 @@ fn random_appends_and_restarts_keep_the_last_bytes_at_their_places() {
     }
 }
 
-/// rule: unified-exec.md, Logs: A log that somebody has made shorter begins anew
-#[test]
-fn a_file_that_somebody_has_made_shorter_is_noticed() {
-    let temp = tempfile::tempdir().unwrap();
-    let dir = LogDir::open(temp.path()).unwrap();
-    let mut file = BoundedFile::new(dir.create(NAME).unwrap(), Some(KEPT));
-    append(&mut file, 3 * STEP_BYTES / 2);
-    assert!(!file.is_cut());
-    fs::File::options().write(true).open(temp.path().join(NAME)).unwrap().set_len(7).unwrap();
-    assert!(file.is_cut());
-    file.empty().unwrap();
-    assert!(!file.is_cut() && taken(temp.path()) == 0);
-    append(&mut file, 2 * MIN_LOG_BOUND_BYTES);
-    check(&file, temp.path());
-}
-
 #[test]
 fn what_is_shorter_than_was_said_to_be_gone_begins_anew() {
     let temp = tempfile::tempdir().unwrap();

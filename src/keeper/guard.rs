@@ -207,52 +207,8 @@ fn end_all(mut scan: impl FnMut() -> Result<Vec<ProcStat>, i32>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frames::{push_guard_add, push_guard_goodbye, push_guard_remove};
     use super::*;
-    use crate::sys::keeper_calls::testing::{Spawned, members_of};
-
-    fn add(guard: &mut Guard, child: &Spawned) {
-        let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
-        let mut out = Vec::new();
-        push_guard_add(
-            &mut out,
-            GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false },
-        );
-        guard.feed(&out).unwrap();
-    }
-
-    fn wait_for_members(child: &Spawned, count: usize) {
-        while members_of(child.pid).len() != count {
-            pause(1);
-        }
-    }
-
-    #[test]
-    fn ends_recorded_sessions_and_nobody_else() {
-        let marked = &["EXECD_INSTANCE=abc", "PATH=/usr/bin:/bin"][..];
-        let jobs = Spawned::shell("sleep 61 & env -i sleep 61 & wait", marked);
-        // The leader is gone; the process that is left has the mark.
-        let orphans = Spawned::shell("trap '' HUP; sleep 62 & kill -9 $$", marked);
-        let unrecorded = Spawned::shell("sleep 63; :", marked);
-        let removed = Spawned::shell("sleep 64; :", marked);
-        let mut guard = Guard::new("abc", 1);
-        add(&mut guard, &jobs);
-        add(&mut guard, &orphans);
-        add(&mut guard, &removed);
-        let mut out = Vec::new();
-        push_guard_remove(&mut out, removed.pid);
-        guard.feed(&out).unwrap();
-        wait_for_members(&jobs, 3);
-        assert_eq!(orphans.wait(), SIGKILL);
-        wait_for_members(&orphans, 1);
-
-        guard.hung_up();
-        assert!(members_of(jobs.pid).is_empty());
-        assert!(members_of(orphans.pid).is_empty());
-        assert_eq!(jobs.wait(), SIGKILL);
-        assert!(proc::stat(unrecorded.pid).unwrap().is_alive());
-        assert!(proc::stat(removed.pid).unwrap().is_alive());
-    }
+    use crate::sys::keeper_calls::testing::Spawned;
 
     /// rule: architecture.md, Ending a session: A signal never reaches a stranger and never a
     ///   reaped pid
@@ -264,74 +220,11 @@ mod tests {
         for (child, later) in [(&other_instance, -1), (&older, 1_000)] {
             let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
             let start_ticks = start_ticks.saturating_add_signed(later);
-            let mut out = Vec::new();
-            push_guard_add(
-                &mut out,
-                GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false },
-            );
-            guard.feed(&out).unwrap();
+            let record = GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false };
+            guard.take(GuardEvent::Add(record));
         }
         guard.hung_up();
         assert!(proc::stat(other_instance.pid).unwrap().is_alive());
         assert!(proc::stat(older.pid).unwrap().is_alive());
-    }
-
-    /// rule: architecture.md, The keeper: A goodbye leaves what may stay
-    #[test]
-    fn a_goodbye_leaves_everyone_alone() {
-        let child = Spawned::shell("sleep 67; :", &["EXECD_INSTANCE=abc"]);
-        let mut guard = Guard::new("abc", 1);
-        add(&mut guard, &child);
-        let mut out = Vec::new();
-        push_guard_goodbye(&mut out);
-        let (head, tail) = out.split_at(13);
-        guard.feed(head).unwrap();
-        guard.feed(tail).unwrap();
-        guard.hung_up();
-        assert!(proc::stat(child.pid).unwrap().is_alive());
-    }
-
-    /// rule: architecture.md, The keeper: Of a session that is ended as a whole the guard ends what
-    ///   descends from its leader, also what has left by setsid
-    #[test]
-    fn of_a_whole_session_what_descends_from_the_leader_is_ended_too() {
-        let script = "setsid env -i sh -c 'sleep 70 & wait' & sleep 70; :";
-        for whole in [true, false] {
-            let child = Spawned::shell(script, &["PATH=/usr/bin:/bin", "EXECD_INSTANCE=abc"]);
-            let away = || {
-                let all = proc::all_pids().unwrap().filter_map(|pid| proc::stat(pid.unwrap()));
-                let all: Vec<ProcStat> = all.filter(ProcStat::is_alive).collect();
-                let first = all.iter().find(|one| one.ppid == child.pid && one.sid != child.pid)?;
-                Some(members_of(first.pid)).filter(|members| members.len() == 2)
-            };
-            let away = loop {
-                match away() {
-                    Some(away) => break away,
-                    None => pause(1),
-                }
-            };
-            let mut guard = Guard::new("abc", 1);
-            let (sid, start_ticks) = (child.pid, proc::stat(child.pid).unwrap().start_ticks);
-            guard.take(GuardEvent::Add(GuardRecord { sid, start_ticks, session: 1, whole }));
-            guard.hung_up();
-            assert!(members_of(child.pid).is_empty());
-            assert_eq!(members_of(away[0].sid).is_empty(), whole);
-            for left in members_of(away[0].sid) {
-                let _ = pidfd::by_number(left.pid, SIGKILL);
-            }
-        }
-    }
-
-    #[test]
-    fn ends_a_program_that_forks_faster_than_one_kill() {
-        let script = "f() { sleep 68 & }; while :; do f; f; f; f; sleep 0.001; done";
-        let child = Spawned::shell(script, &["EXECD_INSTANCE=abc", "PATH=/usr/bin:/bin"]);
-        let mut guard = Guard::new("abc", 1);
-        add(&mut guard, &child);
-        while members_of(child.pid).len() < 20 {
-            pause(1);
-        }
-        guard.hung_up();
-        assert!(members_of(child.pid).is_empty());
     }
 }

@@ -13,8 +13,8 @@ use std::path::Path;
 const ENOSPC: i32 = 28;
 const EEXIST: i32 = 17;
 
-fn writer(dir: &Path, max_bytes: Option<u64>) -> Writer {
-    Writer::new(Ok(LogDir::open(dir).unwrap()), Bounds { max_bytes, ..Bounds::default() })
+fn writer(dir: &Path) -> Writer {
+    Writer::new(Ok(LogDir::open(dir).unwrap()), Bounds::default())
 }
 
 fn reopen(name: &str, total: u64, noted: u64) -> Reopen {
@@ -23,27 +23,9 @@ fn reopen(name: &str, total: u64, noted: u64) -> Reopen {
 }
 
 #[test]
-fn writes_what_comes_and_acks_a_sync() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut writer = writer(temp.path(), None);
-    let opened = writer.open(1, "a");
-    assert_eq!((opened.kind, opened.errno, opened.failing), (AckKind::Opened, 0, false));
-    assert_eq!(writer.data(1, Source::Output, b"one\n"), None);
-    assert_eq!(writer.data(1, Source::Output, b"two"), None);
-    let ack = writer.sync(1, 77);
-    assert_eq!((ack.kind, ack.token, ack.logged), (AckKind::Synced, 77, 7));
-    assert_eq!((ack.missing, ack.noted, ack.truncated), (0, 0, false));
-    writer.close(1);
-    assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"one\ntwo");
-    let unknown = writer.sync(1, 78);
-    assert_eq!((unknown.token, unknown.errno, unknown.failing), (78, ENOENT, true));
-    assert_eq!(writer.data(1, Source::Output, b"late"), None);
-}
-
-#[test]
 fn a_log_that_cannot_be_created_counts_what_it_lacks() {
     let temp = tempfile::tempdir().unwrap();
-    let mut writer = writer(temp.path(), None);
+    let mut writer = writer(temp.path());
     fs::write(temp.path().join("a"), "mine").unwrap();
     let refused = writer.open(1, "a");
     assert_eq!((refused.errno, refused.failing), (EEXIST, true));
@@ -59,35 +41,6 @@ fn a_log_that_cannot_be_created_counts_what_it_lacks() {
     assert_eq!(fs::read(temp.path().join("b")).unwrap(), b"\n[5 bytes were not logged]\n6");
 }
 
-#[test]
-fn a_missing_directory_is_trouble_and_no_end() {
-    let mut writer = Writer::new(Err(13), Bounds::default());
-    let ack = writer.open(1, "a");
-    assert_eq!((ack.errno, ack.failing), (13, true));
-    assert_eq!(writer.data(1, Source::Output, b"x"), None);
-    assert_eq!(writer.reopen(1, &reopen("a", 10, 0)).missing, 10);
-}
-
-/// rule: architecture.md, The keeper: A deleted log is log trouble
-#[test]
-fn a_deleted_log_is_noticed() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut writer = writer(temp.path(), None);
-    writer.open(1, "a");
-    writer.data(1, Source::Output, b"1234");
-    fs::remove_file(temp.path().join("a")).unwrap();
-    writer.data(1, Source::Output, b"5");
-    let ack = writer.sync(1, 1);
-    assert_eq!((ack.errno, ack.failing, ack.logged, ack.missing), (ENOENT, true, 0, 5));
-    assert!(!ack.named);
-    // What comes later is logged anew, behind a line of what is gone.
-    writer.data(1, Source::Output, b"6");
-    let ack = writer.sync(1, 2);
-    assert_eq!((ack.logged, ack.missing, ack.named, ack.failing), (1, 5, true, false));
-    let text = fs::read(temp.path().join("a")).unwrap();
-    assert_eq!(text, b"\n[5 bytes were not logged]\n6");
-}
-
 /// The directory was held open for ever: logs went on in one that had been moved or deleted, and
 /// replies named paths that were gone.
 /// rule: architecture.md, The keeper: A log directory that was moved or deleted is made anew; no
@@ -97,7 +50,7 @@ fn a_directory_that_is_gone_is_made_anew_and_no_path_that_is_gone_is_named() {
     let temp = tempfile::tempdir().unwrap();
     let at = temp.path().canonicalize().unwrap().join("logs");
     ensure_private_dir(&at).unwrap();
-    let mut writer = writer(&at, None);
+    let mut writer = writer(&at);
     writer.open(1, "a");
     writer.data(1, Source::Output, b"1234");
     fs::rename(&at, temp.path().join("moved")).unwrap();
@@ -128,7 +81,7 @@ fn space_that_comes_back_is_used_and_the_note_is_written_then() {
         return;
     };
     let fill = || fs::write(temp.path().join("ballast"), vec![0; 2048 * 1024]);
-    let mut writer = writer(temp.path(), None);
+    let mut writer = writer(temp.path());
     writer.open(1, "a");
     assert!(fill().is_err());
     let full = writer.data(1, Source::Output, b"lost").unwrap();
@@ -146,129 +99,13 @@ fn space_that_comes_back_is_used_and_the_note_is_written_then() {
     assert!(text.ends_with("\n[4 bytes were not logged]\nmore"), "{text}");
 }
 
-/// rule: architecture.md, The keeper: A new keeper is told all live sessions and appends after a
-///   line `[N bytes were not logged]`
 #[test]
-fn new_keepers_go_on_and_say_what_is_missing() {
+fn books_that_cannot_be_true_give_numbers_and_no_panic() {
     let temp = tempfile::tempdir().unwrap();
-    let mut first = writer(temp.path(), None);
-    first.open(1, "a");
-    first.data(1, Source::Output, b"12345");
-    drop(first);
-    // Three bytes were lost in the pipe of the first keeper.
-    let mut second = writer(temp.path(), None);
-    let ack = second.reopen(1, &reopen("a", 8, 0));
-    assert_eq!((ack.logged, ack.missing, ack.noted), (5, 3, 27));
-    assert_eq!(second.data(1, Source::Output, b"9"), None);
-    drop(second);
-    // Nothing was lost: no further line.
-    let mut third = writer(temp.path(), None);
-    let ack = third.reopen(1, &reopen("a", 9 + 3, 27));
-    assert_eq!((ack.logged, ack.missing), (6, 6));
-    drop(third);
-    let text = fs::read_to_string(temp.path().join("a")).unwrap();
-    let lines = "12345\n[3 bytes were not logged]\n9\n[6 bytes were not logged]\n";
-    assert_eq!(text, lines);
-}
-
-#[test]
-fn books_stay_right_over_restarts_that_lose_something() {
-    let temp = tempfile::tempdir().unwrap();
-    let (mut total, mut noted, mut logged) = (0, 0, 0);
-    for round in 1..=20_u64 {
-        let mut writer = writer(temp.path(), None);
-        let ack = writer.reopen(1, &reopen("a", total, noted));
-        assert_eq!((ack.logged, ack.logged + ack.missing), (logged, total), "round {round}");
-        let ack = writer.sync(1, 1);
-        noted = ack.noted;
-        writer.data(1, Source::Output, b"seen");
-        logged += 4;
-        total += 4 + round;
-    }
-    // A log that has vanished begins again, whatever execd knew about it.
-    fs::remove_file(temp.path().join("a")).unwrap();
-    let ack = writer(temp.path(), None).reopen(1, &reopen("a", total, noted));
-    assert_eq!((ack.logged, ack.missing), (0, total));
-    assert_eq!(fs::metadata(temp.path().join("a")).unwrap().len(), ack.noted);
-    // Books that cannot be true give numbers, not a panic.
     for known in [reopen("a", 0, 0), reopen("a", 3, u64::MAX), reopen("a", u64::MAX, 1)] {
-        let ack = writer(temp.path(), None).reopen(1, &known);
+        let ack = writer(temp.path()).reopen(1, &known);
         assert_eq!(ack.logged + ack.missing, known.total);
     }
-}
-
-#[test]
-fn a_reopened_log_that_was_truncated_stays_so() {
-    let temp = tempfile::tempdir().unwrap();
-    fs::write(temp.path().join("a"), "123").unwrap();
-    let mut writer = writer(temp.path(), None);
-    let ack = writer.reopen(1, &Reopen { truncated: true, ..reopen("a", 9, 0) });
-    assert_eq!((ack.truncated, ack.missing, ack.noted), (true, 6, 0));
-    assert_eq!(writer.data(1, Source::Output, b"456"), None);
-    writer.close(1);
-    assert_eq!(fs::read(temp.path().join("a")).unwrap(), b"123");
-}
-
-/// rule: architecture.md, The keeper: `--log-max-bytes`: the log ends with a line saying so,
-///   replies carry `log_truncated: true`
-#[test]
-fn the_largest_size_holds_exactly_the_first_bytes() {
-    for (pieces, last) in [(&[&b"12345678"[..], b"90abc"][..], "3"), (&[b"1234567890", b"a"], "1")]
-    {
-        let temp = tempfile::tempdir().unwrap();
-        let mut writer = writer(temp.path(), Some(10));
-        writer.open(1, "a");
-        assert_eq!(writer.data(1, Source::Output, pieces[0]), None);
-        let ack = writer.data(1, Source::Output, pieces[1]).unwrap();
-        assert_eq!((ack.kind, ack.truncated, ack.failing), (AckKind::Truncated, true, false));
-        assert_eq!((ack.logged, ack.missing.to_string().as_str()), (10, last));
-        assert_eq!(writer.data(1, Source::Output, b"more"), None);
-        assert!(writer.sync(1, 1).truncated);
-        writer.close(1);
-        let text = fs::read(temp.path().join("a")).unwrap();
-        assert_eq!(&text[..10], b"1234567890");
-        assert_eq!(&text[10..], b"\n[the log ends here: --log-max-bytes is 10]\n");
-    }
-}
-
-#[test]
-fn a_full_disk_is_counted_and_told_of_when_there_is_room_again() {
-    let temp = tempfile::tempdir().unwrap();
-    let Some(_mounted) = Tmpfs::mount(temp.path(), "size=1m") else {
-        eprintln!("skipped: may not mount a tmpfs");
-        return;
-    };
-    let at = |name: &str| temp.path().join(name);
-    let mut writer = writer(temp.path(), None);
-    writer.open(1, "a");
-    let frame = [b'x'; LOG_FRAME_BYTES];
-    assert_eq!(writer.data(1, Source::Output, &frame), None);
-    // Somebody else takes all but 96 KiB, before the free space is looked at again.
-    fs::write(at("ballast"), vec![0; (1024 - 64 - 96) * 1024]).unwrap();
-    let acks: Vec<Ack> = (0..11).filter_map(|_| writer.data(1, Source::Output, &frame)).collect();
-    assert_eq!(acks.len(), 1, "{acks:?}");
-    let trouble = acks[0];
-    assert_eq!((trouble.kind, trouble.errno), (AckKind::Trouble, ENOSPC));
-    assert!(trouble.failing && trouble.missing > 0 && trouble.noted == 0);
-    let ack = writer.sync(1, 1);
-    assert_eq!(ack.logged + ack.missing, 12 * frame.len() as u64);
-    assert_eq!(ack.logged, fs::metadata(at("a")).unwrap().len());
-
-    // A log that begins on a full disk ends at once, with an ack if not with a line.
-    writer.open(2, "b");
-    let truncated = writer.data(2, Source::Output, b"x").unwrap();
-    assert_eq!((truncated.kind, truncated.missing), (AckKind::Truncated, 1));
-
-    fs::remove_file(at("ballast")).unwrap();
-    let recovered = writer.data(1, Source::Output, b"again").unwrap();
-    assert_eq!((recovered.kind, recovered.failing), (AckKind::Recovered, false));
-    assert_eq!((recovered.errno, recovered.missing), (ENOSPC, ack.missing));
-    assert_eq!(writer.data(1, Source::Output, b"!"), None);
-    writer.close_all();
-    let text = fs::read(at("a")).unwrap();
-    let tail = format!("xx\n[{} bytes were not logged]\nagain!", ack.missing);
-    assert!(text.ends_with(tail.as_bytes()));
-    assert_eq!(text.len() as u64, recovered.logged + 1 + recovered.noted);
 }
 
 /// The free space was looked at after each 8 MiB: a log filled a smaller disk to the last byte.
@@ -280,7 +117,7 @@ fn logs_on_a_small_disk_stop_before_it_is_full() {
         eprintln!("skipped: may not mount a tmpfs");
         return;
     };
-    let mut writer = writer(temp.path(), None);
+    let mut writer = writer(temp.path());
     for session in 1..=3 {
         writer.open(session, &format!("{session}"));
     }
@@ -297,27 +134,6 @@ fn logs_on_a_small_disk_stop_before_it_is_full() {
     // There is room for others.
     fs::write(temp.path().join("more"), vec![0; 16 * 1024]).unwrap();
     writer.close_all();
-}
-
-#[test]
-fn a_gap_at_the_end_is_told_of_at_the_close() {
-    let temp = tempfile::tempdir().unwrap();
-    let Some(_mounted) = Tmpfs::mount(temp.path(), "size=1m") else {
-        eprintln!("skipped: may not mount a tmpfs");
-        return;
-    };
-    let mut writer = writer(temp.path(), None);
-    writer.open(1, "a");
-    // The free space is looked at with the first byte; after that only ENOSPC tells.
-    writer.data(1, Source::Output, b"x");
-    let _ = fs::write(temp.path().join("ballast"), vec![0; 1024 * 1024]);
-    writer.data(1, Source::Output, &[b'x'; 8192]);
-    let ack = writer.sync(1, 1);
-    assert!(ack.failing && ack.missing > 0, "{ack:?}");
-    fs::remove_file(temp.path().join("ballast")).unwrap();
-    writer.close(1);
-    let tail = format!("x\n[{} bytes were not logged]\n", ack.missing);
-    assert!(fs::read(temp.path().join("a")).unwrap().ends_with(tail.as_bytes()));
 }
 
 fn bounded(dir: &Path) -> Writer {
@@ -360,26 +176,6 @@ fn what_a_log_loses_to_its_bound_is_told_once_a_step_and_to_the_next_writer() {
     assert_eq!((ack.from, ack.from_output, ack.missing), (synced.from, synced.from_output, 0));
 }
 
-/// rule: unified-exec.md, Logs: A log that somebody has made shorter begins anew
-#[test]
-fn a_log_that_was_made_shorter_lacks_all_that_it_had() {
-    let temp = tempfile::tempdir().unwrap();
-    let mut writer = bounded(temp.path());
-    writer.open(1, "a");
-    writer.data(1, Source::Output, &[b'x'; 5_000]);
-    fs::File::options().write(true).open(temp.path().join("a")).unwrap().set_len(7).unwrap();
-    let ack = writer.sync(1, 1);
-    assert_eq!((ack.missing, ack.logged, ack.failing, ack.named), (5_000, 0, true, true));
-    assert_eq!((ack.from, ack.from_output), (0, 5_000));
-    let ack = writer.data(1, Source::Output, b"more").unwrap();
-    assert_eq!((ack.kind, ack.missing, ack.logged), (AckKind::Recovered, 5_000, 4));
-    let text = fs::read(temp.path().join("a")).unwrap();
-    assert_eq!(text, b"\n[5000 bytes were not logged]\nmore");
-    // One that is written to by others is longer, and goes on.
-    fs::write(temp.path().join("a"), [&text[..], b"theirs"].concat()).unwrap();
-    assert!(!writer.sync(1, 2).failing);
-}
-
 /// rule: unified-exec.md, Logs: The index of a log loses what tells of its lost beginning
 #[test]
 fn the_index_of_a_bounded_log_takes_no_more_for_what_is_gone() {
@@ -418,7 +214,7 @@ fn the_index_of_a_bounded_log_takes_no_more_for_what_is_gone() {
 #[test]
 fn the_facts_of_a_closed_log_are_written_before_it_is_read() {
     let temp = tempfile::tempdir().unwrap();
-    let mut writer = writer(temp.path(), None);
+    let mut writer = writer(temp.path());
     let (name, meta) = ("execd-1-ab12cd34.log", temp.path().join("execd-1-ab12cd34.meta"));
     writer.open(1, name);
     writer.data(1, Source::Output, b"one\n");

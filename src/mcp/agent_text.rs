@@ -97,34 +97,6 @@ mod tests {
 
     const LIMITS: TextLimits = TextLimits { max_lines: 3, max_bytes: 100 };
 
-    /// rule: mcp.md, Agents: A model reads how a run has ended, what it has cost, and its last
-    ///   message
-    #[test]
-    fn a_model_reads_the_last_message_below_a_line_on_the_run() {
-        let mut report = json!({"success": true, "finish_reason": "stop", "num_turns": 1,
-            "tool_call_count": 0, "total_tokens": 110, "input_tokens": 100, "output_tokens": 10,
-            "cost_usd": 0.25, "duration_ms": 4_249, "output": "I look.\n\nTwo files.",
-            "final_output": "Two files.", "log_path": "/l"});
-        let line = "stop: 1 turn, 0 tool calls, 110 tokens (100 in, 10 out), $0.2500, 4.2 s";
-        assert_eq!(of(&report, LIMITS), (format!("{line}\n---\nTwo files."), false));
-        report["final_output"] = json!("");
-        assert!(of(&report, LIMITS).0.ends_with("---\nI look.\n\nTwo files."));
-        report["final_output"] = json!("1\n2\n3\n4\n5");
-        let (said, _) = of(&report, LIMITS);
-        assert!(said.contains("---\n3\n4\n5\n\n[Showing lines 3-5 of 5"), "{said}");
-    }
-
-    /// rule: mcp.md, Agents: A run that failed is an error of the tool, with its cause and its log
-    #[test]
-    fn a_failure_has_its_cause_and_its_log() {
-        let report = json!({"success": false, "finish_reason": "error", "error_kind": "network",
-            "error": "No\nanswer", "output": "", "final_output": "", "log_path": "/l"});
-        let (said, failed) = of(&report, LIMITS);
-        assert!(failed);
-        assert!(said.starts_with("error (network): 0 turns"), "{said}");
-        assert!(said.ends_with("\nerror: No\\nanswer\nlog_path: /l\n---\n(no text)"), "{said}");
-    }
-
     /// rule: mcp.md, Agents: Of a run that goes on a model reads what it does and how to go on
     #[test]
     fn of_a_run_that_goes_on_the_next_step_is_told() {

@@ -137,15 +137,6 @@ mod tests {
     }
 
     #[test]
-    fn without_the_cpu_only_output_counts() {
-        let mut idle = Idle::new(false, 100, false, 0);
-        let (at, looks) = idle_at(&mut idle, 0, |now| now);
-        assert_eq!((at, looks), (100 * MS, 0));
-        let mut idle = Idle::new(false, 100, false, 0);
-        assert_eq!(idle.step(100 * MS, 30 * MS, || None), Step::At(130 * MS));
-    }
-
-    #[test]
     fn work_begins_the_time_anew_and_so_does_a_new_process_and_output() {
         let until = |now: u64| now.min(600 * MS);
         let (at, _) = idle_at(&mut Idle::new(false, 400, true, 0), 0, until);

@@ -163,26 +163,6 @@ mod tests {
     use crate::sys::host;
     use std::net::TcpListener;
 
-    /// rule: waits.md, Listening: `listening` names the TCP ports that processes of the session
-    ///   listen on, with `port`, `address`, `pid` and `command`
-    #[test]
-    fn listeners_are_told_by_port_each_once() {
-        let one = |port, address: &str, pid| {
-            let address = address.parse().unwrap();
-            let listener = Listener { port, address, inode: 1 };
-            Own { listener, pid, reachable: true }
-        };
-        let own = host::pid();
-        let all = [one(80, "0.0.0.0", own), one(80, "0.0.0.0", 1), one(80, "::", own)];
-        let all = told(&[&all[..], &[one(90, "::1", own)]].concat());
-        let places: Vec<_> = all.iter().map(|one| (one.port, one.address.as_str())).collect();
-        assert_eq!(places, [(80, "0.0.0.0"), (80, "::"), (90, "::1")]);
-        assert!(all.iter().all(|one| one.pid == own));
-        let name = proc::name(own);
-        assert_eq!(line(&all), Some(format!("80 ({name}), 90 ({name})")));
-        assert_eq!(line(&[]), None);
-    }
-
     #[test]
     fn a_listener_belongs_to_the_first_process_that_has_it() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();

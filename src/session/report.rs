@@ -358,6 +358,8 @@ pub struct KillReport {
 mod tests {
     use super::*;
 
+    /// rule: unified-exec.md, exec_command, result: `wall_time_seconds` is a number, with three
+    ///   decimals in the header
     /// rule: unified-exec.md, exec_command, result: The header's lines are in this order, each only
     ///   if present
     #[test]

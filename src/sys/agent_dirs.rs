@@ -285,23 +285,6 @@ mod tests {
         path.symlink_metadata().unwrap().permissions().mode() & 0o777
     }
 
-    #[test]
-    fn a_directory_has_the_first_number_that_is_free() {
-        let top = tempfile::tempdir().unwrap();
-        let places = [top.path().join("runtime").join(PLACE), top.path().join("logs").join(PLACE)];
-        let first = make(&places).unwrap();
-        let second = make(&places).unwrap();
-        assert_eq!(first, places[0].canonicalize().unwrap().join("agent-0"));
-        assert_eq!((second.file_name().unwrap(), modes(&second)), ("agent-1".as_ref(), 0o700));
-        remove_unused(&first);
-        assert!(first.exists(), "somebody has locked it: we");
-        // A place that others may enter is passed over.
-        fs::set_permissions(top.path().join("runtime"), fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(
-            make(&places).unwrap().starts_with(top.path().join("logs").canonicalize().unwrap())
-        );
-    }
-
     /// rule: agent.md, Isolation: Of two runs that come upon one directory, one has it
     #[test]
     fn a_directory_is_one_runs_alone() {

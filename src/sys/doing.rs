@@ -388,8 +388,7 @@ fn read(path: &str) -> Result<String, i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::keeper_calls::testing::Spawned;
-    use crate::sys::{host, io, poll};
+    use crate::sys::{host, io};
 
     #[test]
     fn a_line_about_a_call_is_taken_apart() {
@@ -411,33 +410,6 @@ mod tests {
         assert!(waits_for_ever(&[1, 393, 0, 0, 0, 0]));
         assert!(!waits_for_ever(&[1, 393, 0, 7, 0, 0]), "with a timeout");
         assert!(!waits_for_ever(&[1, 129, 0, 0, 0, 0]), "it wakes somebody");
-    }
-
-    #[test]
-    fn a_child_that_sleeps_and_one_that_waits_for_it() {
-        let child = Spawned::shell("sleep 60 & wait", &[]);
-        let ours = Ours { sid: child.pid, ..Ours::default() };
-        let found = loop {
-            let tree = tree::walk(child.pid, true, &tree::Orphans::read(|_| true));
-            let found: Vec<Process> =
-                tree.members.iter().filter_map(|one| process(one, &tree, &ours, true)).collect();
-            if let [shell, sleep] = &found[..]
-                && sleep.name == "sleep"
-                && shell.threads[0].call == Call::Member
-                && !sleep.is_blocked()
-            {
-                break found;
-            }
-            poll::pause(1);
-        };
-        assert!(found[0].is_blocked() && !found[0].timer && !found[0].hidden);
-        assert_eq!(found[1].threads[0].call, Call::Other);
-        for pid in [found[1].pid, child.pid] {
-            if let Some(one) = proc::stat(pid) {
-                proc::open_target(&one).unwrap().unwrap().signal(libc::SIGKILL).unwrap();
-            }
-        }
-        child.wait();
     }
 
     #[test]

@@ -134,27 +134,6 @@ fn number_in(link: &str, kind: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::sys::host;
-    use std::net::TcpListener;
-
-    /// The number of the socket that listens on this port.
-    fn inode_on(listeners: &[Listener], port: u16) -> Option<u64> {
-        listeners.iter().find(|one| one.port == port).map(|one| one.inode)
-    }
-
-    #[test]
-    fn proc_tells_a_listener_and_whose_it_is() {
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = socket.local_addr().unwrap().port();
-        let told = inode_on(&ours().unwrap(), port);
-        assert!(told.is_some());
-        assert_eq!(inode_on(&beside(host::pid()).unwrap(), port), told);
-        let (mut found, mut left) = (false, 4_096);
-        let looked = sockets(host::pid(), &mut left, |inode| found |= Some(inode) == told);
-        assert_eq!((looked, found), (Looked::All, true));
-        assert!(left < 4_096);
-        drop(socket);
-        assert_eq!(inode_on(&ours().unwrap(), port), None);
-    }
 
     #[test]
     fn a_look_stops_at_its_bound_and_says_so() {

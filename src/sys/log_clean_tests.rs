@@ -40,50 +40,6 @@ fn sum(dir: &Path) -> u64 {
         .sum()
 }
 
-/// rule: architecture.md, The keeper: `--log-keep-days`: execd deletes its own older logs, nothing
-///   else, and none of an execd that keeps its logs
-#[test]
-fn deletes_old_logs_and_nothing_else() {
-    let temp = tempfile::tempdir().unwrap();
-    let at = |name: &str| temp.path().join(name);
-    make(&at("execd-1-00000001.log"), DAY_S * 8);
-    make(&at("execd-2-00000002.log"), DAY_S * 6);
-    make(&at("execd-3-00000003.log"), DAY_S * 8);
-    make(&at("execd-4-00000004.log"), DAY_S * 8);
-    make(&at("execd-5-00000005.txt"), DAY_S * 8);
-    make(&at("execd-6-000000006.log"), DAY_S * 8);
-    make(&at("target"), DAY_S * 8);
-    symlink(at("target"), at("execd-7-00000007.log")).unwrap();
-    fs::create_dir(at("execd-8-00000008.log")).unwrap();
-    let foreign = give_away(&at("execd-4-00000004.log"));
-    let dir = LogDir::open(temp.path()).unwrap();
-    let held = dir.reopen("execd-3-00000003.log").unwrap();
-
-    let stamp = at(STAMP);
-    let forget = || fs::remove_file(&stamp).unwrap();
-    for keeps_all in [0, u64::MAX] {
-        clean(&dir, keeps_all, None);
-        assert!(at("execd-1-00000001.log").exists(), "{keeps_all}");
-        forget();
-    }
-    clean(&dir, 7, None);
-    assert!(!at("execd-1-00000001.log").exists());
-    for left in ["execd-2-00000002.log", "execd-3-00000003.log", "execd-5-00000005.txt"] {
-        assert!(at(left).exists(), "{left}");
-    }
-    for left in ["execd-6-000000006.log", "execd-7-00000007.log", "execd-8-00000008.log", "target"]
-    {
-        assert!(at(left).symlink_metadata().is_ok(), "{left}");
-    }
-    assert_eq!(at("execd-4-00000004.log").exists(), foreign);
-    drop(held);
-    clean(&dir, 7, None);
-    assert!(at("execd-3-00000003.log").exists(), "it is not an hour yet");
-    forget();
-    clean(&dir, 7, None);
-    assert!(!at("execd-3-00000003.log").exists());
-}
-
 /// Each start opened, locked and looked at every old log: 100 ms of a core beside 10,000 of them.
 /// rule: logs.md, Cleaning: Index and facts go with their log, and go when they are that old
 ///   themselves and their log is gone
@@ -154,32 +110,6 @@ fn a_directory_is_cleaned_once_an_hour_by_one() {
     fs::remove_file(&stamp).unwrap();
     symlink(temp.path().join("elsewhere"), &stamp).unwrap();
     goes(false, "a stamp that is none of ours is left alone");
-}
-
-#[test]
-fn an_hour_lies_between_two_looks_and_a_pause_between_the_steps_of_one() {
-    let temp = tempfile::tempdir().unwrap();
-    for n in 0..2 * CLEAN_NAMES {
-        fs::write(temp.path().join(format!("execd-{n}-00000001.log")), "x").unwrap();
-    }
-    let dir = LogDir::open(temp.path()).unwrap();
-    let mut hourly = HourlyCleaning::new(7, None, 0);
-    let mut steps = 0;
-    loop {
-        let before_ns = clock::now_ns();
-        hourly.step(&dir);
-        steps += 1;
-        let pause_ns = hourly.due_ns() - before_ns;
-        if hourly.under_way.is_none() {
-            assert!(pause_ns >= CLEAN_EVERY_S.unsigned_abs() * NS_PER_S);
-            break;
-        }
-        assert!(pause_ns >= CLEAN_PAUSE_MS * NS_PER_MS);
-        hourly.due_ns = 0;
-    }
-    assert!(steps > 2, "{steps}");
-    hourly.step(&dir);
-    assert!(hourly.under_way.is_none(), "it is not due");
 }
 
 /// rule: logs.md, Bounds: Logs of sessions that have ended are deleted, the one that ended first

@@ -229,30 +229,3 @@ pub(super) fn exit(status: i32) -> ! {
         unsafe { call(libc::SYS_exit_group, [word(status), 0, 0, 0, 0]) };
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_gives_its_value_or_its_errno() {
-        assert_eq!(pid(), i32::try_from(std::process::id()).unwrap());
-        assert_eq!(enter(c"/no/such/place"), Err(libc::ENOENT));
-        assert_eq!(put_fd(9_999, 9_998, 0), Err(libc::EBADF));
-        assert!(is_file(c"/proc/self/status") && !is_file(c"/proc") && !is_file(c"/nothing"));
-        assert!(!write_whole(-1, b"x"));
-        let nothing = [ptr::null()];
-        // SAFETY: two arrays that end at once.
-        let errno = unsafe { exec(c"/proc", nothing.as_ptr(), nothing.as_ptr()) };
-        assert_eq!(errno, libc::EACCES);
-    }
-
-    #[test]
-    fn a_mask_is_set_and_given_back() {
-        let before = set_mask(ALL_SIGNALS);
-        // The kernel never blocks SIGKILL and SIGSTOP.
-        let most = ALL_SIGNALS & !(1 << (libc::SIGKILL - 1)) & !(1 << (libc::SIGSTOP - 1));
-        assert_eq!(set_mask(before), most);
-        assert_eq!(set_mask(before), before);
-    }
-}

@@ -23,182 +23,51 @@ fn refusal(line: &[u8]) -> (i32, String, String) {
 
 // ---- Envelopes ------------------------------------------------------------------------------
 
-#[test]
-fn a_request_is_read_as_sent() {
-    let line = br#" {"jsonrpc":"2.0","id":7,"method":"x","params":{"a" : 1}} "#;
-    let request = parse(line).expect("a request");
-    assert_eq!(request.id, Some(id("7")));
-    assert_eq!(request.method, "x");
-    assert_eq!(request.params, r#"{"a" : 1}"#);
-}
-
 /// rule: protocol.md, Framing: `jsonrpc` may be left out in a request; a reply always has it
-#[test]
-fn jsonrpc_params_and_id_may_be_left_out() {
-    let request = parse(br#"{"method":"ping"}"#).expect("a request");
-    assert_eq!(request, Request { id: None, method: "ping".into(), params: "{}" });
-    let request = parse(br#"{"jsonrpc":"1.0","id":null,"method":"ping"}"#).expect("a request");
-    assert_eq!(request.id, Some(RequestId::null()), "null is an id, not its absence");
-}
-
 /// rule: protocol.md, Framing: Unknown fields beside `method` are ignored
 #[test]
-fn what_stands_beside_method_is_ignored_even_twice() {
-    let line = br#"{"x":[1,{}],"x":null,"method":"m","":0,"Method":3,"result":1,"id":"a"}"#;
-    let request = parse(line).expect("a request");
-    assert_eq!((request.id, request.method.as_str()), (Some(id(r#""a""#)), "m"));
-}
-
-#[test]
-fn keys_and_methods_may_be_written_with_escapes() {
-    let line = br#"{"\u006dethod":"p\u0069ng","\u0069d":1,"p\u0061rams":{}}"#;
-    let request = parse(line).expect("a request");
-    assert_eq!((request.id, request.method.as_str()), (Some(id("1")), "ping"));
-}
-
-/// rule: protocol.md, Framing: An id is echoed unchanged; a number keeps its digits
-#[test]
-fn an_id_keeps_its_spelling() {
-    let spellings = [
-        "0",
-        "-0",
-        "-0.0",
-        "1e2",
-        "1E+2",
-        "1.50",
-        "9007199254740993",
-        "123456789012345678901234567890",
-        "1e999999",
-        "null",
-        "\"\"",
-        r#""a\u0041""#,
-        r#""\ud83d\ude00""#,
-        "\"é😀\"",
-        r#""\u0000""#,
-        "\"1\"",
-    ];
-    for spelling in spellings {
-        let line = format!(r#"{{"id": {spelling} ,"method":"m"}}"#);
-        let request = parse(line.as_bytes()).expect(spelling);
-        let id = request.id.expect(spelling);
-        assert_eq!(id.as_json(), spelling);
-        let mut out = Vec::new();
-        push_result(&mut out, &id, &json!({"a": 1}));
-        let expected =
-            format!("{{\"jsonrpc\":\"2.0\",\"id\":{spelling},\"result\":{{\"a\":1}}}}\n");
-        assert_eq!(String::from_utf8_lossy(&out), expected);
+fn what_a_request_may_leave_out_and_what_may_stand_beside() {
+    let all = r#" {"jsonrpc":"1.0","id":7,"method":"x","params":{"a" : 1}} "#;
+    let beside = r#"{"x":[1,{}],"x":null,"method":"m","":0,"Method":3,"result":1,"id":"a"}"#;
+    let escaped = r#"{"\u006dethod":"p\u0069ng","\u0069d":1.50,"p\u0061rams":{}}"#;
+    for (line, id, method, params) in [
+        (all, Some("7"), "x", r#"{"a" : 1}"#),
+        (r#"{"method":"ping"}"#, None, "ping", "{}"),
+        (r#"{"id":null,"method":"ping"}"#, Some("null"), "ping", "{}"),
+        (beside, Some(r#""a""#), "m", "{}"),
+        (escaped, Some("1.50"), "ping", "{}"),
+    ] {
+        let (id, method) = (id.map(self::id), method.into());
+        assert_eq!(parse(line.as_bytes()).expect(line), Request { id, method, params });
     }
-}
-
-/// rule: protocol.md, Framing: An id is a string, a number or null
-#[test]
-fn ids_of_other_types_and_long_ones_are_refused() {
-    for raw in ["true", "false", "[1]", "{}", "[]", r#"{"id":1}"#] {
-        let line = format!(r#"{{"id":{raw},"method":"m"}}"#);
-        let (code, id, message) = refusal(line.as_bytes());
-        assert_eq!((code, id.as_str()), (-32600, "null"), "{raw}");
-        assert!(message.contains("id must be") && message.ends_with(raw), "{message}");
-        assert_eq!(RequestId::from_json(raw), None);
-    }
-    let longest = format!("\"{}\"", "x".repeat(MAX_ID_BYTES - 2));
-    assert!(parse(format!(r#"{{"id":{longest},"method":"m"}}"#).as_bytes()).is_ok());
-    let longer = format!("\"{}\"", "x".repeat(MAX_ID_BYTES - 1));
-    let (code, id, message) = refusal(format!(r#"{{"id":{longer},"method":"m"}}"#).as_bytes());
-    assert_eq!((code, id.as_str()), (-32600, "null"));
-    assert!(message.len() < 2 * QUOTED_VALUE_BYTES + 100, "a long id is quoted cut: {message}");
 }
 
 /// rule: protocol.md, Errors: −32600: no method, a method that is no string, an array, an id of
 ///   another type
 #[test]
 fn lines_that_are_no_requests_get_the_documented_code_and_id() {
-    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    let params_of = |depth: usize| format!(r#"{{"id":1,"method":"m","params":{}}}"#, deep(depth));
-    let (bottom, below) = (params_of(10_000), deep(MAX_JSON_DEPTH));
-    let cases: &[(&[u8], i32, &str)] = &[
-        (b"", -32700, "null"),
-        (b"x", -32700, "null"),
-        (b"{", -32700, "null"),
-        (br#"{"id":1,"method":"m""#, -32700, "null"),
-        (br#"{"id":1,"method":"m"} x"#, -32700, "null"),
-        (br#"{"id":1,"method":"m"}{}"#, -32700, "null"),
-        (br#"{"id":1,"method":"m",}"#, -32700, "null"),
-        (br#"{'id':1}"#, -32700, "null"),
-        (br#"{"id":01,"method":"m"}"#, -32700, "null"),
-        (br#"{"id":1,"method":"m","params":{"a":\u0031}}"#, -32700, "null"),
-        (br#"{"id":1,"method":"m","params":{"a":"\x41"}}"#, -32700, "null"),
-        (br#"{"id":1,"method":"\ud800"}"#, -32700, "null"),
-        (br#"{"id":"\udfff","method":"m"}"#, -32700, "null"),
-        (b"{\"id\":1,\"method\":\"m\xff\"}", -32700, "null"),
-        (b"{\"id\":1,\"method\":\"m\0\"}", -32700, "null"),
-        (b"{\"id\":1,\"method\":\"m\x01\"}", -32700, "null"),
-        (b"\xef\xbb\xbf{\"id\":1,\"method\":\"m\"}", -32700, "null"),
-        (bottom.as_bytes(), -32700, "null"),
-        (b"[1,", -32700, "null"),
-        (b"[]", -32600, "null"),
-        (br#"[{"id":1,"method":"m"}]"#, -32600, "null"),
-        (below.as_bytes(), -32600, "null"),
-        (b"1", -32600, "null"),
-        (b"null", -32600, "null"),
-        (b"true", -32600, "null"),
-        (br#""method""#, -32600, "null"),
-        (b"{}", -32600, "null"),
-        (br#"{"id":5}"#, -32600, "5"),
-        (br#"{"id":5,"method":null}"#, -32600, "5"),
-        (br#"{"id":5,"method":5}"#, -32600, "5"),
-        (br#"{"id":5,"method":["m"]}"#, -32600, "5"),
-        (br#"{"id":5,"id":6,"method":"m"}"#, -32600, "null"),
-        (br#"{"id":5,"method":"m","method":"m"}"#, -32600, "5"),
-        (br#"{"id":5,"id":6,"method":"m"} x"#, -32700, "null"),
-        (br#"{"id":5,"id":6,method:"m"}"#, -32700, "null"),
-        (br#"{"id":5,"method":"m","params":[]}"#, -32602, "5"),
-        (br#"{"id":5,"method":"m","params":null}"#, -32602, "5"),
-        (br#"{"id":5,"method":"m","params":"{}"}"#, -32602, "5"),
-        (br#"{"id":5,"method":"m","params":1}"#, -32602, "5"),
-        (br#"{"method":"m","params":[]}"#, -32602, "none"),
-    ];
-    for (line, code, id) in cases {
-        let shown = String::from_utf8_lossy(&line[..line.len().min(80)]);
-        let (got, echoed, message) = refusal(line);
-        assert_eq!((got, echoed.as_str()), (*code, *id), "{shown}: {message}");
-        assert!(message.len() < 500 && !message.contains('\n'), "{shown}: {message}");
+    let deepest = format!("{}{}", "[".repeat(MAX_JSON_DEPTH), "]".repeat(MAX_JSON_DEPTH));
+    let id = format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(MAX_ID_BYTES - 2));
+    assert!(parse(id.as_bytes()).is_ok());
+    for (line, code, id) in [
+        ("", -32700, "null"),
+        ("{'id':1}", -32700, "null"),
+        (r#"{"id":01,"method":"m"}"#, -32700, "null"),
+        (r#"{"id":1,"method":"m",}"#, -32700, "null"),
+        (r#"{"id":1,"method":"m","params":{"a":"\x41"}}"#, -32700, "null"),
+        (&format!("[{deepest}]"), -32700, "null"),
+        (&deepest, -32600, "null"),
+        (&id.replacen('x', "xx", 1), -32600, "null"),
+        (r#"{"id":true,"method":"m"}"#, -32600, "null"),
+        (r#"{"id":5,"id":6,"method":"m"}"#, -32600, "null"),
+        (r#"{"id":5,"id":6,"method":"m"} x"#, -32700, "null"),
+        (r#"{"id":5,"method":"m","params":"{}"}"#, -32602, "5"),
+        (r#"{"method":"m","params":[]}"#, -32602, "none"),
+    ] {
+        let (got, echoed, message) = refusal(line.as_bytes());
+        assert_eq!((got, echoed.as_str()), (code, id), "{message}");
+        assert!(message.len() < 500 && !message.contains('\n'), "{message}");
     }
-}
-
-/// rule: protocol.md, Errors: Invalid UTF-8, NUL bytes, lone surrogates, 10,000-deep nesting: one
-///   −32700 each
-#[test]
-fn depth_is_counted_over_the_whole_line() {
-    let line = |inner: usize| {
-        format!(
-            r#"{{"id":1,"method":"m","params":{{"a":{}{}}}}}"#,
-            "[".repeat(inner),
-            "]".repeat(inner)
-        )
-    };
-    assert!(parse(line(MAX_JSON_DEPTH - 2).as_bytes()).is_ok());
-    assert_eq!(refusal(line(MAX_JSON_DEPTH - 1).as_bytes()).0, -32700);
-}
-
-#[test]
-fn an_error_line_has_its_data_only_where_there_is_some() {
-    let mut out = Vec::new();
-    push_error(&mut out, &RequestId::null(), &RpcError::invalid_request("why"));
-    push_error(&mut out, &id("1"), &RpcError::failed(Reason::StdinBacklogFull, "full"));
-    push_notification(&mut out, "n", &json!({}));
-    let lines: Vec<Value> = out
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .map(|line| serde_json::from_slice(line).expect("JSON"))
-        .collect();
-    let expected = [
-        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "why"}}),
-        json!({"jsonrpc": "2.0", "id": 1, "error": {
-            "code": -32000, "message": "full", "data": {"reason": "stdin_backlog_full"}
-        }}),
-        json!({"jsonrpc": "2.0", "method": "n", "params": {}}),
-    ];
-    assert_eq!(lines, expected);
 }
 
 #[test]
@@ -277,15 +146,11 @@ fn every_kind_takes_its_values() {
 #[test]
 fn whole_numbers_in_any_spelling_saturate_and_clamp() {
     let cases = [
-        ("250", 250),
         ("-1", -1),
         ("250.0", 250),
-        ("1e3", 1_000),
         ("2.5e1", 25),
         ("-0.0", 0),
-        ("9223372036854775807", i64::MAX),
         ("18446744073709551615", i64::MAX),
-        ("99999999999999999999999999", i64::MAX),
         ("-99999999999999999999999999", i64::MIN),
         ("1e300", i64::MAX),
     ];
@@ -303,47 +168,17 @@ fn whole_numbers_in_any_spelling_saturate_and_clamp() {
 fn a_value_that_does_not_fit_is_named_and_quoted() {
     let cases = [
         ("must", "1.5", "must must be a whole number, not 1.5"),
-        ("must", "1e999", "must must be a whole number, not 1e999"),
-        ("must", "\"5\"", "must must be a whole number, not \"5\""),
         ("must", "null", "must must be a whole number, not null"),
-        ("must", "true", "must must be a whole number, not true"),
-        ("must", "[1]", "must must be a whole number, not [1]"),
-        ("text", "5", "text must be a string, not 5"),
-        ("text", "null", "text must be a string, not null"),
+        ("text", "[1]", "text must be a string, not [1]"),
         ("text", r#""a\u0000""#, "text must not contain NUL: no program can be given one"),
         ("full", "\"\"", "full must be a string that is not empty, not \"\""),
-        ("full", "{}", "full must be a string, not {}"),
         ("full", r#""\u0000""#, "full must not contain NUL: no program can be given one"),
-        ("chars", "5", "chars must be a string, not 5"),
         ("on", "\"true\"", "on must be true or false, not \"true\""),
-        ("on", "1", "on must be true or false, not 1"),
-        ("on", "null", "on must be true or false, not null"),
-        ("word", "\"three\"", "word must be \"one\" or \"two\", not \"three\""),
         ("word", "\"One\"", "word must be \"one\" or \"two\", not \"One\""),
-        ("word", "1", "word must be \"one\" or \"two\", not 1"),
         ("env", "[]", "env must be an object of strings, or null to unset, not []"),
-        ("env", "\"A=1\"", "env must be an object of strings, or null to unset, not \"A=1\""),
         ("env", r#"{"A":1}"#, "env[\"A\"] must be a string, or null to unset it, not 1"),
-        ("env", r#"{"A":{}}"#, "env[\"A\"] must be a string, or null to unset it, not {}"),
-        (
-            "env",
-            r#"{"A=B":"1"}"#,
-            "env: a variable's name must not be empty or contain '=': \"A=B\"",
-        ),
-        ("env", r#"{"":"1"}"#, "env: a variable's name must not be empty or contain '=': \"\""),
-        (
-            "env",
-            r#"{"A\u0000":"1"}"#,
-            "a name in env must not contain NUL: no program can be given one",
-        ),
-        (
-            "env",
-            r#"{"A":"\u0000"}"#,
-            "a value in env must not contain NUL: no program can be given one",
-        ),
-        ("id", "[1]", "id must be the id of a request: a string, a number or null, not [1]"),
+        ("env", r#"{"":""}"#, "env: a variable's name must not be empty or contain '=': \"\""),
         ("id", "true", "id must be the id of a request: a string, a number or null, not true"),
-        ("signal", "null", "signal must be the name or number of a signal, not null"),
         ("signal", "[9]", "signal must be the name or number of a signal, not [9]"),
     ];
     for (name, value, message) in cases {
@@ -359,10 +194,8 @@ fn a_value_that_does_not_fit_is_named_and_quoted() {
 #[test]
 fn missing_unknown_and_doubled_fields_are_named() {
     let (param, message) = all("{}").expect_err("must is missing");
-    assert_eq!(
-        (param, message.as_str()),
-        (json!("must"), "must is required: a number that is needed")
-    );
+    assert_eq!(param, json!("must"));
+    assert_eq!(message, "must is required: a number that is needed");
     let (param, message) = all(r#"{"must":1,"Text":""}"#).expect_err("unknown");
     assert_eq!(param, json!("Text"));
     assert_eq!(message, "Text: unknown param; did you mean text?");
@@ -373,48 +206,10 @@ fn missing_unknown_and_doubled_fields_are_named() {
 }
 
 #[test]
-fn a_hostile_field_name_is_quoted_cut_everywhere() {
-    let raw = format!(r#"{{"must":1,"{}":1}}"#, "\\n😀".repeat(50_000));
-    let (param, message) = all(&raw).expect_err("unknown");
-    assert!(param.as_str().is_some_and(|name| name.len() < 2 * QUOTED_VALUE_BYTES), "{param}");
-    assert!(message.len() < 600, "{message}");
-}
-
-#[test]
 fn of_a_million_fields_no_more_are_kept_than_tell_what_is_wrong() {
     let many = format!("{{{}\"must\":1}}", r#""must":1,"#.repeat(100_000));
     assert_eq!(all(&many).expect_err("doubled").1, "must is given twice");
     let many: String = (0..100_000).map(|at| format!("\"f{at}\":0,")).collect();
     assert_eq!(all(&format!("{{{many}\"must\":1}}")).expect_err("unknown").0, json!("f0"));
     assert!(TABLE.len() < MAX_PARAMS);
-}
-
-/// rule: architecture.md, The floors: A method is one file plus one row; `--describe` prints the
-///   table as JSON Schema
-#[test]
-fn the_schema_of_a_table_says_what_reading_checks() {
-    let schema = schema(TABLE);
-    assert_eq!(schema["type"], "object");
-    assert_eq!(schema["additionalProperties"], false);
-    assert_eq!(schema["required"], json!(["must"]));
-    let properties = schema["properties"].as_object().expect("an object");
-    assert_eq!(properties.len(), TABLE.len());
-    let types = [
-        ("must", json!("integer")),
-        ("text", json!("string")),
-        ("full", json!("string")),
-        ("chars", json!("string")),
-        ("on", json!("boolean")),
-        ("word", json!("string")),
-        ("env", json!("object")),
-        ("id", json!(["string", "number", "null"])),
-        ("signal", json!(["string", "integer"])),
-    ];
-    for (name, expected) in types {
-        assert_eq!(properties[name]["type"], expected, "{name}");
-        assert!(properties[name]["description"].is_string(), "{name}");
-    }
-    assert_eq!(properties["full"]["minLength"], 1);
-    assert_eq!(properties["word"]["enum"], json!(["one", "two"]));
-    assert_eq!(properties["env"]["additionalProperties"]["type"], json!(["string", "null"]));
 }

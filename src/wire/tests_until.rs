@@ -27,11 +27,12 @@ fn until(text: &str) -> std::rc::Rc<crate::pure::until::Condition> {
 #[test]
 fn fields_of_until_are_read_as_they_are_written() {
     let all = until(
-        r#"{"text":["a","b"],"regex":"x(y)","count":3,"port":5173,"input":"line","idle_ms":500,
-            "idle_cpu":true,"tree_exit":true,"http":{"port":"any","path":"/x?y","status":[200,204]}}"#,
+        r#"{"text":["a","b"],"regex":"x(y)","count":3,"port":5173,"input":"line",
+            "idle_ms":500,"idle_cpu":true,"tree_exit":true,
+            "http":{"port":"any","path":"/x?y","status":[200,204]}}"#,
     );
-    let patterns: Vec<_> =
-        all.patterns.iter().map(|one| (one.by(), one.index(), one.source())).collect();
+    let patterns = all.patterns.iter().map(|one| (one.by(), one.index(), one.source()));
+    let patterns: Vec<_> = patterns.collect();
     assert_eq!(patterns, [("text", 0, "a"), ("text", 1, "b"), ("regex", 0, "x(y)")]);
     assert_eq!((all.count, all.port), (3, Some(PortWanted::Number(5173))));
     assert_eq!(all.input, Some(InputWanted::Line));
@@ -64,24 +65,15 @@ fn what_cannot_be_waited_for_is_refused_by_its_path() {
     let table: &[(&str, &str, &str)] = &[
         ("{}", "until", "until names nothing to wait for: give it text"),
         (r#"{"count":1}"#, "until.count", "goes with text or regex"),
-        (r#"{"tree_exit":false}"#, "until", "names nothing"),
         (r#"{"idle_cpu":true}"#, "until.idle_cpu", "goes with idle_ms"),
         (r#"{"idle_ms":0}"#, "until.idle_ms", "must be from 1 to 3600000, not 0"),
-        (r#"{"idle_ms":-4}"#, "until.idle_ms", "must be from 1 to 3600000, not -4"),
         (r#"{"idle_ms":3600001}"#, "until.idle_ms", "must be from 1 to 3600000, not 3600001"),
         ("[]", "until", "until must be an object, not []"),
-        ("null", "until", "until must be an object, not null"),
         (r#"{"foo":1}"#, "until.foo", "until.foo: unknown param; until takes text, regex"),
-        (
-            r#"{"IdleMs":1}"#,
-            "until.IdleMs",
-            "until.IdleMs: unknown param; did you mean until.idle_ms",
-        ),
+        (r#"{"IdleMs":1}"#, "until.IdleMs", "unknown param; did you mean until.idle_ms"),
         (r#"{"text":"a","text":"b"}"#, "until.text", "given twice"),
         (r#"{"text":1}"#, "until.text", "a string or an array of strings, not 1"),
-        (r#"{"text":["a",1]}"#, "until.text", "a string or an array of strings"),
         (r#"{"text":[]}"#, "until.text", "must name at least one pattern"),
-        (r#"{"text":""}"#, "until.text", "until.text: a pattern must not be empty"),
         (r#"{"text":["a",""]}"#, "until.text[1]", "must not be empty"),
         (r#"{"text":"ä\nb"}"#, "until.text", "a line at a time (character 2)"),
         (&many, "until.text", "17 patterns, at most 16"),
@@ -94,15 +86,12 @@ fn what_cannot_be_waited_for_is_refused_by_its_path() {
         (r#"{"regex":"\\p{Greek}"}"#, "until.regex", "(character 1)"),
         (large, "until.regex", "until.regex: compiles to more than 256 KiB"),
         (r#"{"text":"a","count":0}"#, "until.count", "from 1 to 1000000, not 0"),
-        (r#"{"text":"a","count":1000001}"#, "until.count", "from 1 to 1000000"),
         (r#"{"port":65536}"#, "until.port", "a port from 1 to 65535, or \"any\""),
-        (r#"{"port":-1}"#, "until.port", "a port from"),
         (r#"{"port":"x"}"#, "until.port", "a port from"),
         (r#"{"input":false}"#, "until.input", "leave it out"),
         (r#"{"input":"keys"}"#, "until.input", "\"key\""),
         (r#"{"http":{}}"#, "until.http.path", "until.http.path is required"),
         (r#"{"http":{"path":"x"}}"#, "until.http.path", "must begin with /, not be \"x\""),
-        (r#"{"http":{"path":"/a b"}}"#, "until.http.path", "with %XX instead of ' '"),
         (r#"{"http":{"path":"/\r\nX:"}}"#, "until.http.path", "with %XX"),
         (r#"{"http":{"path":"/","status":99}}"#, "until.http.status", "a status from 100 to 599"),
         (r#"{"http":{"path":"/","status":[300,200]}}"#, "until.http.status", "[lowest, highest]"),

@@ -63,7 +63,7 @@ impl Hidden {
 
     fn living(&self) -> Vec<i32> {
         let ours = |pid: &i32| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = crate::common::outside::cmdline(*pid);
             line.starts_with(self.name.as_bytes())
         };
         let all = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -329,7 +329,7 @@ fn a_run_inside_a_run_ends_with_it() {
     write_pi(&inner_pi, &format!("cat {}; {} wait", file.display(), hidden.script()));
     let params = params(&inner_pi.to_string_lossy(), json!({}));
     let request = json!({"id": 1, "method": "agent_execute", "params": params});
-    let inner = env!("CARGO_BIN_EXE_execd");
+    let inner = crate::common::EXECD;
     let more = format!("(echo '{request}'; sleep 1000) | setsid {inner} >/dev/null 2>&1 & wait");
     let id = start(&mut execd, &begun(), &more, json!({}));
     hidden.until_all_live();

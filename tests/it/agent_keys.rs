@@ -136,7 +136,7 @@ fn stream(style: Style) -> String {
 }
 
 fn said(runtime: &Path, words: &[&str]) -> String {
-    let mut all = apart().iter().chain([&env!("CARGO_BIN_EXE_execd")]).chain(words);
+    let mut all = apart().iter().chain([&crate::common::EXECD]).chain(words);
     let mut command = Command::new(all.next().expect("a program"));
     command.args(all).env("XDG_RUNTIME_DIR", runtime).stdin(Stdio::null());
     let said = command.env_remove("EXECD_INSTANCE").output().expect("it runs");
@@ -191,7 +191,7 @@ fn a_key_is_nowhere(style: Style, model: &str) {
     let pids: Vec<i32> = execd.marked().into_iter().chain([execd.pid()]).collect();
     let mut lines = String::new();
     for pid in pids {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = crate::common::outside::cmdline(pid);
         lines += &String::from_utf8_lossy(&line);
     }
     assert!(lines.contains("--mode") && lines.contains("execd"), "{lines}");

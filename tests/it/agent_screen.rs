@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 fn terminal(place: &Place, cols: u16) -> Tmux {
     let pi = place.path().join("pi");
-    let execd = std::path::Path::new(env!("CARGO_BIN_EXE_execd"));
+    let execd = std::path::Path::new(crate::common::EXECD);
     let envs = [
         ("EXECD_PI", pi.as_path()),
         ("EXECD", execd),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// A terminal whose shell finds this execd's socket, the binary as `$X`, and this execd as `$HERE`.
 fn terminal_of(execd: &Execd, size: (u16, u16)) -> Tmux {
-    let binary = Path::new(env!("CARGO_BIN_EXE_execd"));
+    let binary = Path::new(crate::common::EXECD);
     let here = format!("--pid {}", execd.pid());
     let runtime = execd.runtime_dir();
     // Others of this user may run meanwhile.
@@ -391,7 +391,7 @@ fn what_is_typed_while_the_last_answers_are_waited_for_is_the_shells() {
     let mut shell = std::process::Command::new("setsid")
         .args(["-c", "-w", "sh", "-c", script])
         .env("XDG_RUNTIME_DIR", execd.runtime_dir())
-        .env("X", env!("CARGO_BIN_EXE_execd"))
+        .env("X", crate::common::EXECD)
         .env("HERE", execd.pid().to_string())
         .env("SESSION", session.to_string())
         .env("TERM", "xterm")
@@ -491,7 +491,7 @@ fn a_session_is_not_shown_in_itself() {
     let mut execd = Execd::start();
     let (session, _) = on_a_terminal(&mut execd, "PS1='in> ' exec bash --norc");
     let runtime = execd.runtime_dir();
-    let binary = env!("CARGO_BIN_EXE_execd");
+    let binary = crate::common::EXECD;
     let here = execd.pid();
     let line =
         format!("XDG_RUNTIME_DIR={} {binary} attach --pid {here} @{session}\n", runtime.display());

@@ -40,10 +40,8 @@ fn peek_shows_the_command_and_the_last_lines() {
 #[test]
 fn every_field_of_a_context_is_checked_by_its_name() {
     let mut execd = Execd::start();
-    let described = std::process::Command::new(env!("CARGO_BIN_EXE_execd"))
-        .arg("--describe")
-        .output()
-        .expect("execd starts");
+    let described =
+        crate::common::execd_command().arg("--describe").output().expect("execd starts");
     let described: Value = serde_json::from_slice(&described.stdout).expect("JSON");
     let methods = described["methods"].as_array().expect("methods").iter();
     let bash = methods.clone().find(|one| one["name"] == "bash").expect("bash");

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 fn execd(dir: &TempDir, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+    let mut command = crate::common::execd_command();
     command.args(arguments).env("TMPDIR", dir.path()).current_dir(dir.path());
     command.env("XDG_RUNTIME_DIR", dir.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn command(runtime: &Path, words: &[&str]) -> Command {
-    let mut all = crate::common::apart().iter().chain([&env!("CARGO_BIN_EXE_execd")]).chain(words);
+    let mut all = crate::common::apart().iter().chain([&crate::common::EXECD]).chain(words);
     let mut command = Command::new(all.next().expect("a program"));
     command.args(all).env("XDG_RUNTIME_DIR", runtime);
     command.env_remove("EXECD_SESSION_ID").env_remove("EXECD_INSTANCE");
@@ -176,7 +176,7 @@ fn two_execds_of_one_process_id_are_told_apart_by_their_instances() {
     let runtime = TempDir::new().expect("a directory");
     let dir = runtime.path().to_string_lossy().into_owned();
     let env: [(&str, &str); 1] = [("XDG_RUNTIME_DIR", &dir)];
-    let words = [&outside::OWN_PIDS[..], &[env!("CARGO_BIN_EXE_execd")]].concat();
+    let words = [&outside::OWN_PIDS[..], &[crate::common::EXECD]].concat();
     let start = |said: &str| {
         let mut execd = Setup::of(&words, &[]).envs(&env).start();
         execd.open(&format!("echo {said}; exec sleep 1000"));
@@ -397,7 +397,7 @@ fn of_a_name_the_session_that_runs_is_meant() {
 #[test]
 fn ls_in_a_run_lists_that_run() {
     let runtime = TempDir::new().expect("a directory");
-    let list = format!("{} ls --ids", env!("CARGO_BIN_EXE_execd"));
+    let list = format!("{} ls --ids", crate::common::EXECD);
     let words = ["run", "--quiet", "--no-log", "-c", &list];
     assert_eq!(fine(runtime.path(), &words), "@1\n");
 }
@@ -500,7 +500,7 @@ fn completed(execd: &Execd, line: &str) -> Vec<String> {
     );
     let done = Command::new("bash")
         .args(["--norc", "-c", &script])
-        .env("X", env!("CARGO_BIN_EXE_execd"))
+        .env("X", crate::common::EXECD)
         .env("XDG_RUNTIME_DIR", execd.runtime_dir())
         .output()
         .expect("bash runs");

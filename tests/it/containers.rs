@@ -17,7 +17,7 @@ use crate::common::{AT_ONCE, Execd, PAUSE, Setup, eventually, output, send_signa
 use serde_json::json;
 use tempfile::TempDir;
 
-const EXECD: &str = env!("CARGO_BIN_EXE_execd");
+use crate::common::EXECD;
 /// Where a container has it.
 const INSIDE: &str = "/opt/execd";
 /// What everything has in its environment that a test runs in its container.
@@ -293,7 +293,7 @@ impl Far {
     fn is_served(&self) -> bool {
         let name = self.name();
         pids().into_iter().any(|pid| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let line = crate::common::outside::cmdline(pid);
             String::from_utf8_lossy(&line).contains(&name)
         })
     }

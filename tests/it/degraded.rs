@@ -2,7 +2,7 @@
 //! and what goes wrong under way is told, never passed over in silence.
 
 use std::fs::{File, OpenOptions};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::common::outside::{Trace, can_trace, limit_files, zombies};
 use crate::common::{Execd, Setup, eventually};
@@ -150,7 +150,7 @@ fn a_session_with_more_processes_than_descriptors_is_ended() {
 fn a_stdin_that_is_no_file_and_a_stdout_that_is_full_are_told() {
     let dir = tempfile::tempdir().expect("a directory");
     let ends = |stdin: File, stdout: Stdio, said: &str, code: i32| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+        let mut command = crate::common::execd_command();
         command.arg("--no-socket").env("TMPDIR", dir.path()).stdin(stdin).stdout(stdout);
         let done = command.stderr(Stdio::piped()).output().expect("it starts");
         assert_eq!(String::from_utf8_lossy(&done.stderr), format!("execd: {said}\n"));

@@ -91,8 +91,7 @@ fn quoted_words(text: &str) -> BTreeSet<String> {
 }
 
 fn describe() -> Value {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_execd")).arg("--describe").output().expect("execd starts");
+    let output = crate::common::execd_command().arg("--describe").output().expect("execd starts");
     assert!(output.status.success());
     serde_json::from_slice(&output.stdout).expect("--describe prints JSON")
 }
@@ -137,7 +136,7 @@ fn two_turns() -> Vec<Value> {
 fn programs(dir: &Path) -> PathBuf {
     let bin = dir.join("bin");
     std::fs::create_dir(&bin).expect("a directory");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_execd"), bin.join("execd")).expect("a link");
+    std::os::unix::fs::symlink(crate::common::EXECD, bin.join("execd")).expect("a link");
     let cargo = bin.join("cargo");
     let script = "#!/bin/sh\n[ \"$1\" = run ] || { echo only cargo run; exit 1; }\n\
                   while [ \"$1\" != -- ]; do shift; done\nshift\nexec execd \"$@\"\n";
@@ -295,7 +294,7 @@ fn json_examples_parse_and_their_requests_are_ones_that_execd_takes() {
 #[test]
 fn the_generated_pages_are_what_the_program_says() {
     let script = root().join("scripts/docs.py");
-    let args = [script.as_os_str(), env!("CARGO_BIN_EXE_execd").as_ref(), "--check".as_ref()];
+    let args = [script.as_os_str(), crate::common::EXECD.as_ref(), "--check".as_ref()];
     let output = match Command::new("python3").args(args).output() {
         Ok(output) => output,
         Err(error) => return left_out(&format!("python3: {error}")),
@@ -451,7 +450,7 @@ fn flags(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_flag_of_the_help_is_documented_and_no_other() {
     let help_of = |args: &[&str]| {
-        let help = Command::new(env!("CARGO_BIN_EXE_execd")).args(args).output();
+        let help = crate::common::execd_command().args(args).output();
         flags(&String::from_utf8_lossy(&help.expect("execd starts").stdout))
     };
     let known = help_of(&["help", "--all"]);

@@ -1,7 +1,5 @@
 //! Sessions that somebody else has ended: whoever asks for one is told how and by whom.
 
-use std::process::Command;
-
 use crate::common::wire::Wire;
 use crate::common::*;
 use serde_json::{Value, json};
@@ -31,7 +29,7 @@ fn execd_kill_is_told_to_whoever_asks_for_the_session() {
     let id = execd.open_until(STAYS, "ready");
     let row = execd.listed(id).expect("the session");
     let (log, cwd) = (row["log_path"].clone(), row["cwd"].clone());
-    let mut kill = Command::new(env!("CARGO_BIN_EXE_execd"));
+    let mut kill = crate::common::execd_command();
     kill.args(["kill", &format!("@{id}"), "--socket"]).arg(execd.socket());
     assert!(outside::status_of(&mut kill).success());
     is_forgotten(&mut execd, id);

@@ -31,7 +31,7 @@ impl Place {
         let dir = tempfile::Builder::new().prefix("execd-test-").tempdir().expect("a directory");
         let bin = dir.path().join("bin");
         fs::create_dir(&bin).expect("a directory");
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_execd"), bin.join("execd")).expect("a link");
+        std::os::unix::fs::symlink(crate::common::EXECD, bin.join("execd")).expect("a link");
         Self(dir)
     }
 

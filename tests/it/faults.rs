@@ -427,7 +427,7 @@ fn a_session_is_ended_although_no_descriptor_is_free() {
     let left = || {
         let all = execd.marked();
         let has = |pid: &&i32| {
-            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let environ = crate::common::outside::environ(**pid).unwrap_or_default();
             environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
         };
         all.iter().filter(has).count()
@@ -462,7 +462,7 @@ fn when_processes_run_out_each_request_is_answered() {
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(dir.path(), open).expect("ours");
     let binary = dir.path().join("execd");
-    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that the user can reach");
+    std::fs::copy(crate::common::EXECD, &binary).expect("a copy that the user can reach");
     let script = "cd \"$TMPDIR\" && ulimit -u 12 && exec \"$0\"";
     let wrapper = ["setpriv", &setpriv, "--clear-groups", "bash", "-c", script];
     let binary = binary.to_str().expect("UTF-8");

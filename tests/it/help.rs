@@ -10,7 +10,7 @@ use crate::common::tmux::{Tmux, can_draw};
 use crate::common::{Execd, missing};
 use tempfile::TempDir;
 
-const EXECD: &str = env!("CARGO_BIN_EXE_execd");
+use crate::common::EXECD;
 
 fn said(words: &[&str]) -> (i32, String, String) {
     told(Command::new(EXECD).args(words).stdin(Stdio::null()).output().expect("it runs"))

@@ -169,7 +169,7 @@ fn a_log_directory_that_is_not_private_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let at = |name: &str| dir.path().join(name);
     let started = |path: &Path| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+        let mut command = crate::common::execd_command();
         command.arg("--log-dir").arg(path).stdin(Stdio::null()).output().expect("execd starts")
     };
     let made = |name: &str, mode: u32| {

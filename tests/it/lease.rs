@@ -216,11 +216,11 @@ fn without_the_flag_there_is_no_marker() {
     assert_eq!(execd.rest(), Vec::<String>::new());
     assert_eq!(execd.exit_code(), Some(0));
     for words in [&["--marker"][..], &["--marker", "--no-socket"], &["--marker=ready"]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+        let mut command = crate::common::execd_command();
         let said = command.args(words).stdin(Stdio::null()).output().expect("execd runs");
         assert_eq!(said.stdout, b"\n=== execd ready ===\n", "{words:?}");
     }
-    let bad = Command::new(env!("CARGO_BIN_EXE_execd")).args(["--marker", "a b"]).output();
+    let bad = crate::common::execd_command().args(["--marker", "a b"]).output();
     let bad = bad.expect("execd runs");
     assert_eq!((bad.status.code(), bad.stdout.len()), (Some(125), 0));
 }

@@ -145,7 +145,7 @@ fn done_as_said(text: &Value, behind: &str) -> (String, Vec<u8>) {
     let (_, says) = text.as_str().expect("a text").split_once(behind).expect("what is kept");
     let says = says.trim_end_matches([']', ')']).replacen("execd", "\"$0\"", 1);
     let mut shell = Command::new("sh");
-    let done = shell.args(["-c", &says, env!("CARGO_BIN_EXE_execd")]).output().expect("a shell");
+    let done = shell.args(["-c", &says, crate::common::EXECD]).output().expect("a shell");
     assert!(done.stderr.is_empty() && done.stdout.ends_with(b"\n300000\n"), "{says}: {done:?}");
     (says, done.stdout)
 }
@@ -157,7 +157,7 @@ fn end(execd: &mut Execd) {
 }
 
 fn command(execd: &Host, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+    let mut command = crate::common::execd_command();
     command.args(arguments).current_dir(execd.workdir());
     command.env("TMPDIR", execd.tmpdir()).env("XDG_RUNTIME_DIR", execd.runtime_dir());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -315,7 +315,7 @@ fn a_number_that_may_mean_several_logs_is_refused_with_all_of_them() {
     }
     // A session of another execd that knows no such session has no right to choose either.
     let mut third = Execd::with(&[], &variables);
-    let asks = format!("{} log {number}", env!("CARGO_BIN_EXE_execd"));
+    let asks = format!("{} log {number}", crate::common::EXECD);
     assert!(third.run(&asks)["output"].as_str().expect("text").contains("several execds"));
     assert_eq!(other.run(&asks)["output"], "theirs\n");
     for n in 0..9 {

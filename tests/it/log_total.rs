@@ -145,7 +145,7 @@ fn people_delete_logs_and_are_told_what_went_and_what_stayed() {
     let (old, young) = (shared.ended(1, 10_000, 5_000), shared.ended(2, 10_000, 100));
     let clean = |more: &[&str]| {
         let at = ["logs", "clean", "--log-dir", shared.logs.to_str().expect("UTF-8")];
-        let program = env!("CARGO_BIN_EXE_execd");
+        let program = crate::common::EXECD;
         let out = Command::new(program).args(at).args(more).output().expect("it runs");
         (out.status.code(), String::from_utf8(out.stdout).expect("UTF-8"))
     };

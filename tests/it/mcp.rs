@@ -150,7 +150,7 @@ fn a_line_that_does_not_fit_its_schema_is_found() {
 ///   the unified ones take at most 6,000 characters
 #[test]
 fn the_list_has_the_rows_of_the_table() {
-    let described = std::process::Command::new(env!("CARGO_BIN_EXE_execd"))
+    let described = crate::common::execd_command()
         .args(["--describe", "--for-models"])
         .output()
         .expect("execd --describe");

@@ -1,7 +1,7 @@
 //! `execd mcp` as a process between its host and its execd: what the end of each means, and what of
 //! a host's lines is refused.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn calls_of_a_pipe_are_answered_before_its_end() {
             format!("{line}\n")
         })
         .collect();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+    let mut command = crate::common::execd_command();
     command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("execd mcp");
     std::io::Write::write_all(&mut child.stdin.take().expect("stdin"), lines.as_bytes()).unwrap();

@@ -83,7 +83,7 @@ fn until_helpers(execd: &mut Execd) -> Vec<i32> {
     let info = execd.result("server_info", json!({}));
     let instance = info["instance"].as_str().unwrap_or("none").to_owned();
     let is_one = |pid: &i32| {
-        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = crate::common::outside::cmdline(*pid);
         matches!(&*comm(*pid), "sessions-log" | "sessions-guard")
             && String::from_utf8_lossy(&words).contains(&instance)
     };

@@ -1,8 +1,6 @@
 //! Names of params (protocol.md, Names of params): what is taken for what, and what is said of a
 //! name that means nothing, for every method that `execd --describe` tells of.
 
-use std::process::Command;
-
 use crate::common::*;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +11,7 @@ fn misfit() -> Value {
 
 /// The methods with the properties of their params, of both forms where there are two.
 fn methods() -> Vec<(String, Map<String, Value>)> {
-    let said = Command::new(env!("CARGO_BIN_EXE_execd")).arg("--describe").output();
+    let said = crate::common::execd_command().arg("--describe").output();
     let said = said.expect("execd says it").stdout;
     let table: Value = serde_json::from_slice(&said).expect("JSON");
     let mut all = Vec::new();

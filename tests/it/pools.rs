@@ -69,7 +69,7 @@ impl Pool {
             std::fs::create_dir(at(name)).expect("a directory");
         }
         std::fs::write(at("program"), text).expect("a program");
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_execd"), at("bin/execd")).expect("a link");
+        std::os::unix::fs::symlink(crate::common::EXECD, at("bin/execd")).expect("a link");
         write_program(&at("bin/pi"), PI);
         std::fs::write(at("done"), ndjson(&answer("Done."))).expect("a stream");
         let limited = failed_answer("429 Too many requests: slow down");

@@ -1,7 +1,7 @@
 //! Bugs that were found and mended, one test each. Every test begins with its story.
 
 use std::io::Write;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 use crate::common::*;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn stalled_keeper(execd: &mut Execd) -> data::Stopped {
 }
 
 fn execd_run(dir: &TempDir, arguments: &[&str], stdin: Stdio) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_execd"))
+    crate::common::execd_command()
         .arg("run")
         .args(arguments)
         .env("TMPDIR", dir.path())

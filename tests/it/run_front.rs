@@ -26,13 +26,13 @@ fn directory() -> TempDir {
 fn command(dir: &TempDir, program: &str, words: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(words).env("TMPDIR", dir.path()).env("XDG_RUNTIME_DIR", dir.path());
-    command.env("EXECD", env!("CARGO_BIN_EXE_execd")).current_dir(dir.path());
+    command.env("EXECD", crate::common::EXECD).current_dir(dir.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 fn run(dir: &TempDir, words: &[&str]) -> Command {
-    command(dir, env!("CARGO_BIN_EXE_execd"), &[&["run"], words].concat())
+    command(dir, crate::common::EXECD, &[&["run"], words].concat())
 }
 
 fn said(words: &[&str]) -> (Option<i32>, String, String) {
@@ -206,7 +206,7 @@ fn difference(case: &Case) -> Option<String> {
         output(command(dir, program, words), dir, &case.stdin)
     };
     let env = begun(&of_env, &["env"]);
-    let flags = [&[env!("CARGO_BIN_EXE_execd"), "run", "-q", "--no-socket"], case.flags, &["--"]];
+    let flags = [&[crate::common::EXECD, "run", "-q", "--no-socket"], case.flags, &["--"]];
     let run = begun(&of_run, &flags.concat());
     let plain = |bytes: &[u8], dir: &TempDir| {
         // The directories differ, and nothing else.
@@ -347,7 +347,7 @@ fn what_is_found_on_the_path_is_told_as_by_env() {
     }
     fs::create_dir_all(at("named/program")).expect("made");
     let execd = at("program-of-tests");
-    fs::copy(env!("CARGO_BIN_EXE_execd"), &execd).expect("a copy that others can reach");
+    fs::copy(crate::common::EXECD, &execd).expect("a copy that others can reach");
     set_mode(dir.path(), 0o777);
     set_mode(&at("closed"), 0);
     for (places, status, why) in [

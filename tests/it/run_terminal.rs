@@ -31,7 +31,7 @@ impl Terminal {
         let dir = TempDir::new().expect("a directory");
         let mut command = Command::new(program);
         command.args(words).env("TMPDIR", dir.path()).env("XDG_RUNTIME_DIR", dir.path());
-        command.env("EXECD", env!("CARGO_BIN_EXE_execd")).env("TERM", "vt220");
+        command.env("EXECD", crate::common::EXECD).env("TERM", "vt220");
         command.env("PS1", "ready> ").env("HISTFILE", "/dev/null").current_dir(dir.path());
         let copy = || slave.try_clone().expect("a descriptor");
         command.stdin(copy()).stdout(copy()).stderr(copy());
@@ -48,7 +48,7 @@ impl Terminal {
     }
 
     fn run(words: &[&str]) -> Self {
-        Self::start(env!("CARGO_BIN_EXE_execd"), &[&["run", "-q"], words].concat())
+        Self::start(crate::common::EXECD, &[&["run", "-q"], words].concat())
     }
 
     fn shell() -> Self {
@@ -187,7 +187,7 @@ fn outcome(program: &str, words: &[&str], (code, typed): &Case) -> (i32, String)
 ///   there reaches ours byte for byte, keys reach it as bytes
 #[test]
 fn at_a_terminal_programs_write_and_end_as_by_env() {
-    let execd = env!("CARGO_BIN_EXE_execd");
+    let execd = crate::common::EXECD;
     let next = AtomicUsize::new(0);
     let judge = |case: &Case| {
         let expected = outcome("env", &[], case);

@@ -7,7 +7,6 @@
 //! and execd writes the logs itself (`--no-keeper`), so that no reply comes before its log.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::common::{Execd, LONG_AGO, Setup, is_notification, until_file_has, value};
 use serde_json::{Value, json};
@@ -41,7 +40,7 @@ fn check(name: &str, said: &str) {
 }
 
 fn printed(words: &[&str]) -> String {
-    let done = Command::new(env!("CARGO_BIN_EXE_execd")).args(words).output().expect("it starts");
+    let done = crate::common::execd_command().args(words).output().expect("it starts");
     assert!(done.status.success(), "{words:?}: {done:?}");
     String::from_utf8(done.stdout).expect("UTF-8")
 }

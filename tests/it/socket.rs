@@ -22,7 +22,7 @@ fn mode(path: &Path) -> u32 {
 
 /// Runs execd with nothing to do.
 fn start_and_end(arguments: &[&str], runtime: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_execd"))
+    crate::common::execd_command()
         .args(arguments)
         .env("TMPDIR", runtime)
         .env("XDG_RUNTIME_DIR", runtime)
@@ -332,7 +332,7 @@ fn at_the_end_of_stdin_the_others_are_answered_shutting_down() {
 #[test]
 fn the_command_of_execd_run_can_be_looked_at() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut run = Command::new(env!("CARGO_BIN_EXE_execd"))
+    let mut run = crate::common::execd_command()
         .args(["run", "--", "sh", "-c", "echo out; read line; echo $line; exit 4"])
         .env("TMPDIR", dir.path())
         .env("XDG_RUNTIME_DIR", dir.path())
@@ -420,7 +420,7 @@ fn one_client_more_than_may_be_is_told_so_and_the_next_is_let_in_when_one_has_go
 #[test]
 fn when_descriptors_run_out_execd_goes_on_and_lets_clients_in_when_there_are_some_again() {
     let script = "ulimit -n 60; exec \"$0\" --max-sessions 3";
-    let mut execd = Setup::of(&["bash", "-c", script, env!("CARGO_BIN_EXE_execd")], &[]).start();
+    let mut execd = Setup::of(&["bash", "-c", script, crate::common::EXECD], &[]).start();
     execd.ping();
     let path = execd.socket();
     let clients: Vec<UnixStream> = (0..60).map(|_| connect(&path)).collect();
@@ -463,7 +463,7 @@ fn set_mode(path: &Path, mode: u32) {
 /// An execd of another user in this directory, with its binary and its socket. We are root.
 pub fn of_another_user(dir: &Path, uid: u32) -> (Execd, PathBuf, PathBuf) {
     let (binary, home) = (dir.join("program"), dir.join("execd"));
-    std::fs::copy(env!("CARGO_BIN_EXE_execd"), &binary).expect("a copy that all can reach");
+    std::fs::copy(crate::common::EXECD, &binary).expect("a copy that all can reach");
     std::fs::create_dir(&home).expect("a directory");
     for (path, mode) in [(dir, 0o755), (&binary, 0o755), (&home, 0o700)] {
         set_mode(path, mode);

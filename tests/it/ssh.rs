@@ -22,7 +22,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 const SSHD: &str = "/usr/sbin/sshd";
-const EXECD: &str = env!("CARGO_BIN_EXE_execd");
+use crate::common::EXECD;
 /// What everything has in its environment that the sshd of a test has started; helpers of execd get
 /// no EXECD_*.
 const MARK: &str = "FAR_OF_A_TEST";

@@ -395,38 +395,6 @@ mod tests {
         Ack { session: 1, token, named: true, ..Ack::of(kind) }
     }
 
-    /// rule: architecture.md, The keeper: A reply that says exited or points at the log is written
-    ///   when the log is complete up to its last byte
-    #[test]
-    fn a_log_is_settled_when_it_exists_and_all_of_it_was_synced() {
-        let mut log = Log::new("a".into());
-        assert!(!log.settled() && log.status(&tmp()).path.is_none());
-        log.acknowledge(&ack(AckKind::Opened, 0));
-        assert!(log.settled() && log.status(&tmp()).complete);
-        log.total = 10;
-        assert!(!log.settled() && !log.status(&tmp()).complete);
-        log.acknowledge(&ack(AckKind::Synced, 9));
-        assert!(!log.settled());
-        log.acknowledge(&ack(AckKind::Synced, 10));
-        assert_eq!(log.status(&tmp()).path.as_deref(), Some("/tmp/a"));
-        assert!(log.settled() && log.status(&tmp()).complete);
-    }
-
-    /// rule: architecture.md, The keeper: Log trouble: the session goes on, missing bytes are
-    ///   counted, each reply says so
-    #[test]
-    fn trouble_stays_in_every_later_answer() {
-        let mut log = Log::new("a".into());
-        log.acknowledge(&ack(AckKind::Opened, 0));
-        log.acknowledge(&Ack { errno: 28, missing: 5, failing: true, ..ack(AckKind::Trouble, 0) });
-        log.acknowledge(&Ack { missing: 5, ..ack(AckKind::Recovered, 0) });
-        let status = log.status(&tmp());
-        assert!(!status.complete);
-        let failure = "log write failed: ENOSPC: No space left on device; \
-                       5 bytes of the output are missing from the log";
-        assert_eq!(status.failure.as_deref(), Some(failure));
-    }
-
     /// The death of its writer was told as the cause, and as a beginning that was lost.
     /// rule: architecture.md, The keeper: Log trouble: the session goes on, missing bytes are
     ///   counted, each reply says so
@@ -481,55 +449,6 @@ mod tests {
         assert_eq!(log.status(&tmp()).path, None);
     }
 
-    #[test]
-    fn a_log_that_cannot_be_created_has_no_path() {
-        let mut log = Log::new("a".into());
-        let refused = Ack { errno: 13, failing: true, named: false, ..ack(AckKind::Opened, 0) };
-        log.acknowledge(&refused);
-        assert!(log.named() && log.settled());
-        assert_eq!(log.status(&tmp()).path, None);
-        assert!(log.status(&tmp()).failure.is_some_and(|text| text.contains("EACCES")));
-    }
-
-    #[test]
-    fn a_new_keeper_that_finds_the_file_whole_ends_the_trouble() {
-        let mut log = Log::new("a".into());
-        log.acknowledge(&ack(AckKind::Opened, 0));
-        log.total = 4;
-        log.keeper_lost();
-        assert!(log.status(&tmp()).failure.is_some());
-        log.acknowledge(&ack(AckKind::Opened, 0));
-        log.acknowledge(&ack(AckKind::Synced, 4));
-        assert!(log.status(&tmp()).complete && log.status(&tmp()).failure.is_none());
-    }
-
-    #[test]
-    fn truncation_by_a_limit_is_no_failure() {
-        let mut log = Log::new("a".into());
-        log.acknowledge(&ack(AckKind::Opened, 0));
-        log.total = 100;
-        log.acknowledge(&Ack { missing: 90, truncated: true, ..ack(AckKind::Truncated, 0) });
-        log.acknowledge(&Ack { missing: 90, truncated: true, ..ack(AckKind::Synced, 100) });
-        assert!(log.status(&tmp()).truncated && log.status(&tmp()).complete);
-        assert_eq!(log.status(&tmp()).failure, None);
-    }
-
-    /// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
-    ///   that has nothing
-    #[test]
-    fn texts_say_what_a_log_lacks_and_name_none_that_has_nothing() {
-        let mut log = Log::new("a".into());
-        log.total = 100;
-        let full = Ack { truncated: true, space: true, missing: 100, ..ack(AckKind::Truncated, 0) };
-        log.acknowledge(&full);
-        let status = log.status(&tmp());
-        assert!(status.path.is_none() && status.shown(true).is_none() && !status.complete);
-        assert!(status.failure.is_some_and(|text| text.ends_with("missing from the log")));
-        log.acknowledge(&Ack { logged: 60, missing: 40, noted: 9, ..full });
-        let shown = log.status(&tmp()).shown(true);
-        assert_eq!(shown.as_deref(), Some("/tmp/a (40 bytes are missing from it)"));
-    }
-
     /// An answer waits 250 ms for the log and no longer: nobody has counted then.
     /// rule: architecture.md, The keeper: A text that names a log says what it lacks; none is named
     ///   that has nothing
@@ -547,32 +466,6 @@ mod tests {
         assert_eq!(shown(&log), "/tmp/a (it may not have all of it yet)");
         log.acknowledge(&ack(AckKind::Synced, 4));
         assert_eq!(shown(&log), "/tmp/a");
-    }
-
-    /// rule: unified-exec.md, Logs: Replies say from where on a log is kept: `log_from`, and a line
-    ///   of the header
-    #[test]
-    fn a_log_that_has_lost_its_beginning_says_what_it_has() {
-        let mut log = Log::new("a".into());
-        log.acknowledge(&ack(AckKind::Opened, 0));
-        log.total = 9_000;
-        log.acknowledge(&Ack { from: 4_096, from_output: 4_096, ..ack(AckKind::Trimmed, 0) });
-        log.acknowledge(&Ack { from: 4_096, from_output: 4_096, ..ack(AckKind::Synced, 9_000) });
-        let status = log.status(&tmp());
-        assert_eq!((status.from(), status.complete), (Some(4_096), true));
-        let said = "/tmp/a (bytes 4096–9000 of 9000 kept: execd log /tmp/a --from 4096)";
-        assert_eq!(status.shown(true).as_deref(), Some(said));
-        let path = Some("/tmp/execd-3-ab12cd34.log".to_owned());
-        let status = LogStatus { is_short: true, path, ..status };
-        let said = "/tmp/execd-3-ab12cd34.log (bytes 4096–9000 of 9000 kept: execd log 3-ab12cd34 \
-                    --from 4096)";
-        assert_eq!(status.shown(true).as_deref(), Some(said));
-        assert_eq!(status.clone().trouble(true).log_from, Some(4_096));
-        let lacks = LogStatus { missing: 5, ..status.clone() }.shown(true);
-        let said = "/tmp/execd-3-ab12cd34.log (bytes 4096–9000 of 9000 kept: execd log 3-ab12cd34 \
-                    --from 4096; 5 bytes are missing from it)";
-        assert_eq!(lacks.as_deref(), Some(said));
-        assert_eq!(LogStatus { path: None, ..status }.from(), None);
     }
 
     /// rule: architecture.md, The keeper: Replies warn of a log of 1 GiB

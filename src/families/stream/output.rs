@@ -305,33 +305,6 @@ mod tests {
         Stream::new(StreamSpec { yield_ms, timeout_ms, max_chars, pty })
     }
 
-    /// rule: bash-stream.md, The stream family: stdout and stderr are kept apart, and merged in
-    ///   order of arrival
-    #[test]
-    fn streams_are_kept_apart_and_merged() {
-        let mut stream = stream(100, false);
-        stream.push(Source::Output, b"one\n");
-        stream.push(Source::Errors, b"two\n");
-        stream.push(Source::Output, b"three\n");
-        assert_eq!(stream.life(Some(Source::Output), false, None).text, "one\nthree\n");
-        assert_eq!(stream.life(Some(Source::Errors), false, None).text, "two\n");
-        assert_eq!(stream.life(None, false, None).text, "one\ntwo\nthree\n");
-        assert!(stream.has_news());
-        assert_eq!(stream.take(Source::Output, None).text, "one\nthree\n");
-        assert!(stream.has_news(), "stderr is not told yet");
-        assert_eq!(stream.take(Source::Errors, None).text, "two\n");
-        assert!(!stream.has_news());
-        assert_eq!(stream.life(None, false, None).text, "one\ntwo\nthree\n", "life is told again");
-    }
-
-    /// rule: bash-stream.md, The stream family: A PTY has one stream
-    #[test]
-    fn a_terminals_output_is_merged_by_itself() {
-        let mut stream = stream(100, true);
-        stream.push(Source::Output, b"one\r\n");
-        assert_eq!(stream.life(None, false, None).text, "one\n");
-    }
-
     /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
     ///   that counts what is missing
     #[test]
@@ -351,18 +324,6 @@ mod tests {
     /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
     ///   that counts what is missing
     #[test]
-    fn what_the_ring_lost_counts_as_omitted() {
-        let mut stream = stream(10, false);
-        for _ in 0..100 {
-            stream.push(Source::Output, b"0123456789");
-        }
-        let capped = stream.life(None, false, None);
-        assert_eq!(capped.text, "[... 990 characters omitted]\n0123456789");
-    }
-
-    /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
-    ///   that counts what is missing
-    #[test]
     fn a_text_that_begins_inside_a_sequence_shows_nothing_of_it() {
         let mut stream = stream(10, false);
         // Whatever the ring begins with, it is somewhere in "\x1b[38;5;123mx".
@@ -372,19 +333,6 @@ mod tests {
         let text = stream.life(None, false, None).text;
         let shown = text.lines().nth(1).unwrap_or_default();
         assert!(!shown.is_empty() && shown.chars().all(|one| one == 'x'), "{text}");
-    }
-
-    /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line
-    ///   that counts what is missing
-    #[test]
-    fn a_long_line_before_the_last_one_fills_the_cap() {
-        let mut stream = stream(10, false);
-        stream.push(Source::Output, "ä".repeat(1_000).as_bytes());
-        stream.push(Source::Output, b"\nend\n");
-        assert_eq!(
-            stream.life(None, false, None).text,
-            "[... 995 characters omitted]\näääää\nend\n"
-        );
     }
 
     #[test]

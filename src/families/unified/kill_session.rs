@@ -89,28 +89,3 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         Wait { tells_events: params.events, ..wait }
     }))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn number(raw: &str) -> Result<i32, String> {
-        let raw: Box<RawValue> = serde_json::from_str(raw).expect("JSON");
-        signal(Some(&raw)).map_err(|error| error.message)
-    }
-
-    #[test]
-    fn signals_by_name_or_number() {
-        assert_eq!(signal(None).expect("default"), 15);
-        for (raw, expected) in
-            [(r#""term""#, 15), (r#""INT""#, 2), (r#""sigkill""#, 9), ("9", 9), (r#""9""#, 9)]
-        {
-            assert_eq!(number(raw), Ok(expected), "{raw}");
-        }
-        let unknown = number(r#""FOO""#).expect_err("unknown");
-        assert!(unknown.starts_with(r#"unknown signal "FOO" (use SIGTERM"#), "{unknown}");
-        for raw in [r#""STOP""#, r#""CONT""#, "0", r#""SIGWINCH""#] {
-            assert!(number(raw).expect_err(raw).contains("does not end"), "{raw}");
-        }
-    }
-}

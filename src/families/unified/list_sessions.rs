@@ -296,23 +296,6 @@ mod tests {
         }
     }
 
-    /// rule: unified-exec.md, list_sessions: `text` names each session on two lines
-    #[test]
-    fn the_text_names_each_session_and_its_log() {
-        let text = listing(&[row(1, true), row(2, false)], &[], false, false);
-        let cut = format!("{}…", "x".repeat(60));
-        let expected = format!(
-            "unified-exec sessions (1 live, 1 just exited):\n  1 pid=40 pipe 1m01s {cut}\n    \
-             log: /tmp/a.log\n  2 pid=40 tty 1m01s {cut} [exited exit_code=0; removed from \
-             store]\n    log: /tmp/a.log"
-        );
-        assert_eq!(text, expected);
-        assert!(
-            listing(&[], &[], false, false)
-                .ends_with("(0 live, 0 just exited):\n  (no live sessions)")
-        );
-    }
-
     /// rule: unified-exec.md, Header and footer: the log of one that has ended well is left out
     #[test]
     fn a_compact_text_names_the_logs_of_those_that_run_or_have_failed() {
@@ -322,12 +305,5 @@ mod tests {
         assert_eq!(compact.matches("log: /tmp/a.log").count(), 2, "{compact}");
         let full = listing(&rows, &[], false, false);
         assert!(compact.lines().all(|line| full.lines().any(|other| other == line)), "{full}");
-    }
-
-    #[test]
-    fn durations() {
-        for (ms, text) in [(0, "0s"), (59_999, "59s"), (185_000, "3m05s"), (7_800_000, "2h10m")] {
-            assert_eq!(elapsed(ms), text);
-        }
     }
 }

@@ -398,19 +398,6 @@ mod tests {
     /// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names
     ///   the log; counts of the whole output
     #[test]
-    fn what_is_no_longer_kept_still_counts() {
-        let lines: String = (1..=3_000).map(|i| format!("{i}\n")).collect();
-        let last: String = (2_001..=3_000).map(|i| format!("{i}\n")).collect();
-        for capacity in [6_000, 8_000, 100_000] {
-            let (output, notice) = told(capacity, &[lines.as_bytes()], 1_000, 50_000);
-            assert_eq!(format!("{output}\n"), last, "{capacity}");
-            assert_eq!(notice, "[Showing lines 2001-3000 of 3000. Full output: LOG]");
-        }
-    }
-
-    /// rule: bash.md, bash and tmux: The tail, 2,000 lines or 50 KiB, with pi's notice that names
-    ///   the log; counts of the whole output
-    #[test]
     fn a_line_longer_than_what_is_kept_is_measured_as_it_was_written() {
         let line = "x".repeat(3_000);
         for (end, capacity) in [("", 1_000), ("\n", 1_000), ("", 9_000), ("\n", 9_000)] {
@@ -453,23 +440,5 @@ mod tests {
         let cut = one_line.cut(5, 50);
         let expected = "[Showing last 50B of line 1 (line is 500B)]";
         assert_eq!(cut.notice(None, false).as_deref(), Some(expected));
-    }
-
-    /// rule: bash.md, bash and tmux: Polls for people at every interval at which the text has
-    ///   changed
-    #[test]
-    fn a_poll_keeps_its_pace_and_repeats_nothing_to_people() {
-        let spec = PollSpec { interval_ms: 500, lines: 3, display: true };
-        let mut poll = Poll { spec, due_ns: 500_000_000, shown: String::new() };
-        poll.advance(500_000_000);
-        assert_eq!(poll.due_ns, 1_000_000_000);
-        poll.advance(2_300_000_000);
-        assert_eq!(poll.due_ns, 2_500_000_000);
-        assert!(!poll.wants("window", true), "nothing to show yet");
-        assert!(poll.wants("window\na", false));
-        assert!(!poll.wants("window\na", false));
-        assert!(poll.wants("window", true), "what was there is gone");
-        poll.spec.display = false;
-        assert!(poll.wants("window", true), "a model is told at each interval");
     }
 }

@@ -140,47 +140,32 @@ mod tests {
     use super::*;
 
     /// Names asked for and told, and whether they are of one model.
-    const NAMES: [(&str, &str, bool); 40] = [
-        ("gpt-4o", "gpt-4o", true),
+    const NAMES: [(&str, &str, bool); 25] = [
         ("gpt-4o", "GPT-4o", true),
         ("gpt-4o", "openai/gpt-4o", true),
-        ("openai/gpt-4o", "gpt-4o", true),
         ("openai/gpt-4o", "azure/gpt-4o", false),
         ("llama-3.3-70b", "accounts/fireworks/models/llama-3.3-70b", true),
         ("models/gemini-2.5-pro", "gemini-2.5-pro", true),
         ("gpt-4o", "gpt-4o-2024-08-06", true),
-        ("gpt-4o", "openai/gpt-4o-2024-08-06", true),
         ("openai/gpt-4o", "gpt-4o-2024-08-06", true),
         ("gpt-4o", "gpt-4o-mini", false),
-        ("gpt-4o-mini", "gpt-4o", false),
-        ("gpt-4o", "gpt-4o-mini-2024-07-18", false),
         ("gpt-4", "gpt-4-0613", true),
         ("gpt-4", "gpt-4-32k", false),
-        ("gpt-4", "gpt-4.1", false),
-        ("gpt-4", "gpt-4o", false),
         ("gpt-4o-2024-08-06", "gpt-4o-2024-05-13", false),
-        ("gpt-4o-2024-08-06", "gpt-4o", false),
         ("claude-haiku-4-5", "claude-haiku-4-5-20251001", true),
         ("claude-haiku-4-5", "claude-haiku-4-5@20251001", true),
-        ("claude-haiku-4-5", "anthropic/claude-haiku-4-5-20251001", true),
-        ("claude-haiku-4-5", "claude-sonnet-4-5", false),
-        ("claude-sonnet-4", "claude-sonnet-4-5", false),
         ("claude-sonnet-4", "claude-sonnet-4-5-20250929", false),
         ("claude-3-5-haiku-latest", "claude-3-5-haiku-20241022", true),
         ("claude-3-5-haiku", "claude-3-5-haiku-latest", true),
-        ("claude-3-5-haiku-latest", "claude-3-5-haiku", true),
         ("claude-3-5-sonnet", "claude-3-5-sonnet-20241022-v2:0", true),
         ("claude-3-5-sonnet", "claude-3-5-sonnet-v", false),
         ("claude-opus-4-1:high", "claude-opus-4-1-20250805", true),
         ("claude-opus-4-1:odd", "claude-opus-4-1-20250805", false),
         ("gemini-2.5-flash", "gemini-2.5-flash-001", true),
         ("gemini-2.5-flash", "gemini-2.5-flash-05-20", true),
-        ("gemini-2.5-flash", "gemini-2.5-flash-lite", false),
         ("deepseek/deepseek-r1:free", "deepseek/deepseek-r1", true),
-        ("deepseek/deepseek-r1", "deepseek/deepseek-r1:free", true),
         ("deepseek/deepseek-r1:free", "deepseek/deepseek-v3:free", false),
         ("auto", "anthropic/claude-haiku-4.5", true),
-        ("openrouter/auto", "google/gemini-2.5-pro", true),
     ];
 
     /// rule: agent.md, The result: The same model: with a vendor more or less, with a

@@ -202,20 +202,9 @@ mod tests {
     #[test]
     fn versions_are_ordered_as_semver_says() {
         let version = |text: &str| Version::parse(text).expect("a version");
-        let order = [
-            "0.9.9",
-            "0.69.9",
-            "0.70.0-1",
-            "0.70.0-2",
-            "0.70.0-10",
-            "0.70.0-alpha",
-            "0.70.0-beta",
-            "0.70.0-beta.1",
-            "0.70.0",
-            "0.70.1",
-            "0.100.0",
-            "1.0.0",
-        ];
+        let order = "0.9.9 0.69.9 0.70.0-1 0.70.0-2 0.70.0-10 0.70.0-alpha 0.70.0-beta 0.70.0-beta.1 \
+            0.70.0 0.70.1 0.100.0 1.0.0";
+        let order: Vec<&str> = order.split(' ').collect();
         for (at, one) in order.iter().enumerate() {
             for (other_at, other) in order.iter().enumerate() {
                 let found = version(one).order(&version(other));

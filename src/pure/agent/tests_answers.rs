@@ -34,7 +34,7 @@ fn outcome(events: &[Value], settings: &RunSettings, end: &End<'_>) -> (Vec<Valu
     let bytes = (lines(events).join("\n") + "\n").into_bytes();
     let whole = read(&[&bytes], settings.clone(), end);
     let mut random = Random(0x51ed_270b);
-    for _ in 0..20 {
+    for _ in 0..7 {
         let pieces = cut(&bytes, &mut random);
         assert_eq!(read(&pieces, settings.clone(), end), whole, "{events:?}");
     }
@@ -66,35 +66,23 @@ fn all_that_pi_pays_for_is_in_the_totals() {
     let entry =
         |kind: &str| json!({"type": "entry_appended", "entry": {"type": kind, "usage": paid}});
     let summary = json!({"summary": "long", "usage": paid});
+    let unused = json!({"summary": "long", "usage": null});
     // Events besides one answer for 10 tokens and $0.25; how often they are paid for, and how many
     // compactions they are.
     let table: Vec<(Value, u64, Value)> = vec![
         (over("compaction_end", summary.clone()), 1, json!({"count": 1, "without_usage": 0})),
         (over("auto_compaction_end", summary.clone()), 1, json!({"count": 1, "without_usage": 0})),
-        (
-            over("compaction_end", json!({"summary": "long"})),
-            0,
-            json!({"count": 1, "without_usage": 1}),
-        ),
-        (
-            over("compaction_end", json!({"summary": "long", "usage": null})),
-            0,
-            json!({"count": 1, "without_usage": 1}),
-        ),
+        (over("compaction_end", unused), 0, json!({"count": 1, "without_usage": 1})),
         (over("compaction_end", json!(null)), 0, Value::Null),
-        (event("compaction_end"), 0, Value::Null),
         (tool("message_end", &paid), 1, Value::Null),
         (tool("message_start", &paid), 0, Value::Null),
         (tool("tool_execution_end", &paid), 0, Value::Null),
-        (tool("message_end", &Value::Null), 0, Value::Null),
         // Where the result of the tool has no end of its own.
         (json!({"type": "turn_end", "toolResults": [{"usage": paid}]}), 1, Value::Null),
         (json!({"type": "tool_execution_end", "result": {"usage": paid}}), 0, Value::Null),
-        (json!({"type": "message_update", "usage": paid}), 0, Value::Null),
         (entry("usage"), 1, Value::Null),
         (entry("branch_summary"), 1, Value::Null),
         (entry("compaction"), 1, json!({"count": 1, "without_usage": 0})),
-        (entry("message"), 0, Value::Null),
         (entry("custom"), 0, Value::Null),
     ];
     for (paid_for, times, compactions) in table {
@@ -109,6 +97,11 @@ fn all_that_pi_pays_for_is_in_the_totals() {
         assert_eq!(told["provider_data"]["compactions"], compactions, "{paid_for}");
         assert_eq!(told["finish_reason"], "stop", "{paid_for}");
     }
+    // What is wrong with one is told wherever it is.
+    let odd = json!({"input": 1});
+    for event in [over("compaction_end", json!({"usage": odd})), tool("message_end", &json!(5))] {
+        assert_eq!(result(&[answer(&json!({})), event])["finish_reason"], "wire_drift");
+    }
     // A budget sees it at once.
     let mut run = AgentRun::new(RunSettings::default());
     let line = wire(&over("compaction_end", summary)) + "\n";
@@ -119,27 +112,7 @@ fn all_that_pi_pays_for_is_in_the_totals() {
 /// rule: agent.md, The result: Every paid token counts: answers, results of tools, compactions and
 ///   entries of the session
 #[test]
-fn what_is_wrong_with_a_usage_is_told_wherever_it_is() {
-    let odd = json!({"input": 1});
-    for (event, words) in [
-        (
-            json!({"type": "compaction_end", "result": {"usage": odd}}),
-            "usage.output is missing in compaction_end",
-        ),
-        (
-            json!({"type": "message_end", "message": {"role": "toolResult", "usage": 5}}),
-            "usage is not an object in the message_end of a tool's result",
-        ),
-        (
-            json!({"type": "entry_appended", "entry": {"type": "usage", "usage": odd}}),
-            "usage.output is missing in entry_appended",
-        ),
-    ] {
-        let told = result(&[answer(&json!({})), event.clone()]);
-        assert_eq!(told["finish_reason"], "wire_drift", "{event}");
-        assert_eq!(told["error_kind"], "drift", "{event}");
-        assert!(told["error"].as_str().unwrap().starts_with(words), "{}", told["error"]);
-    }
+fn counts_that_cannot_be_make_a_run_wire_drift() {
     let usage = || json!({"input": 1, "output": 1, "cost": {"total": 0.1}});
     for (path, value) in [
         ("/input", json!(1e17)),
@@ -192,21 +165,16 @@ fn an_answer_without_its_own_end_is_taken_from_what_repeats_it() {
     for (behind, input, recovered, finish_reason) in table {
         let mut events = begun.to_vec();
         events.extend(behind.into_iter().cloned());
-        let (told, report) = outcome(&events, &RunSettings::default(), &done());
+        let report = result(&events);
         assert_eq!(report["input_tokens"], input, "{events:?}");
         let count = report["provider_data"]["recovered"].as_u64().unwrap_or_default();
         assert_eq!(count, recovered, "{events:?}");
         assert_eq!(report["finish_reason"], finish_reason, "{events:?}");
         assert_eq!(report["success"], finish_reason != "wire_drift", "{events:?}");
-        if finish_reason != "wire_drift" {
-            assert!(report["output"].as_str().unwrap().starts_with("All of it."), "{events:?}");
-            let usage = told.iter().find(|told| told["event"] == "turn_end");
-            let counted = usage.is_none_or(|told| told["usage"].is_object() || recovered == 1);
-            assert!(counted, "{events:?}");
-        } else {
-            let error = report["error"].as_str().unwrap();
-            assert!(error.contains("assistant's message 1 is missing"), "{error}");
-        }
+        let words = if finish_reason == "wire_drift" { "error" } else { "output" };
+        let words = report[words].as_str().unwrap();
+        let fits = words.starts_with("All of it.") || words.contains("message 1 is missing");
+        assert!(fits, "{words}: {events:?}");
     }
     // No line told that it had begun.
     let report = result(&[event("turn_start"), turn]);
@@ -218,39 +186,14 @@ fn an_answer_without_its_own_end_is_taken_from_what_repeats_it() {
     assert!(report["error"].as_str().unwrap().starts_with(words), "{}", report["error"]);
 }
 
-/// rule: agent.md, The result: A success with 0 tokens does not exist
-#[test]
-fn a_success_without_a_token_does_not_exist() {
-    let free = usage([0; 6], 0.0);
-    for stop_reason in ["stop", "toolUse", "length"] {
-        let report = result(&[answer(&json!({"usage": free, "stopReason": stop_reason}))]);
-        assert_eq!(report["finish_reason"], "wire_drift", "{stop_reason}");
-        assert_eq!(report["success"], false);
-        let error = report["error"].as_str().unwrap();
-        assert!(error.starts_with("pi told of no tokens: "), "{error}");
-    }
-    for (usage, stop_reason, finish_reason) in [
-        (&free, "error", "error"),
-        (&usage([1, 0, 0, 0, 0, 1], 0.0), "stop", "stop"),
-        (&usage([0, 0, 0, 0, 0, 1], 0.0), "stop", "stop"),
-        (&usage([0, 0, 0, 1, 0, 0], 0.0), "stop", "stop"),
-    ] {
-        let report = result(&[answer(&json!({"usage": usage, "stopReason": stop_reason}))]);
-        assert_eq!(report["finish_reason"], finish_reason, "{usage}");
-    }
-}
-
 /// rule: agent.md, The result: finish_reason comes from rawStopReason where the mapped one says
 ///   only error or is not known; raw_stop_reason has it as it came
 #[test]
 fn the_providers_own_word_counts_where_pi_has_none() {
     for (stop_reason, raw, finish_reason) in [
         ("error", "refusal", "content_filter"),
-        ("error", "safety", "content_filter"),
-        ("error", "content_filter", "content_filter"),
         ("aborted", "refusal", "content_filter"),
         ("error", "length", "length"),
-        ("error", "max_tokens", "length"),
         ("deferred", "max_tokens", "length"),
         ("deferred", "odd", "deferred"),
         ("error", "odd", "error"),
@@ -258,14 +201,10 @@ fn the_providers_own_word_counts_where_pi_has_none() {
         ("stop", "refusal", "stop"),
         // As Google, OpenAI, Bedrock and Anthropic have them.
         ("error", "SAFETY", "content_filter"),
-        ("error", "PROHIBITED_CONTENT", "content_filter"),
         ("error", "incomplete.content_filter", "content_filter"),
         ("error", "guardrail_intervened", "content_filter"),
-        ("error", "content_filtered", "content_filter"),
-        ("error", "sensitive", "content_filter"),
         ("error", "MAX_TOKENS", "length"),
         ("error", "incomplete.max_output_tokens", "length"),
-        ("error", "incomplete.odd", "error"),
         ("pending", "refusal", "content_filter"),
         ("toolUse", "tool_calls", "tool_calls"),
     ] {
@@ -351,10 +290,7 @@ fn a_turn_is_told_with_the_model_that_answers_it() {
         (vec![delta("text_delta", 0, "x"), begun], 1, &unknown),
         (vec![event("message_update")], 1, &unknown),
         (vec![event("tool_execution_start")], 1, &unknown),
-        (vec![event("tool_execution_end")], 1, &unknown),
-        (vec![event("auto_retry_start")], 1, &unknown),
         (vec![event("turn_end")], 1, &unknown),
-        (vec![event("turn_start")], 1, &unknown),
         (vec![event("tool_execution_update"), event("queue_update")], 3, &unknown),
         (vec![], 1, &unknown),
     ];
@@ -385,37 +321,30 @@ fn a_turn_is_told_with_the_model_that_answers_it() {
 ///   no success, at the first event that shows it
 #[test]
 fn another_model_than_was_asked_is_no_success() {
-    for (strict_model, success, finish_reason) in
-        [(true, false, "model_mismatch"), (false, true, "stop")]
-    {
-        let settings =
-            RunSettings { asked: Asked::of("p/m", strict_model), ..RunSettings::default() };
-        for (event, model) in [
-            (by("message_start", "p", "n", None), "p/n"),
-            (by("message_start", "q", "m", None), "q/m"),
-            (by("message_end", "p", "m", Some("n")), "p/n"),
-            (by("turn_end", "p", "n", None), "p/n"),
-        ] {
-            let mut run = AgentRun::new(settings.clone());
-            run.push(wire(&event).as_bytes(), 0, &mut |_| {});
-            assert!(!run.mismatch());
-            run.push(b"\n", 0, &mut |_| {});
-            assert_eq!(run.mismatch(), strict_model, "{event}");
-            let (_, report) = outcome(&[event, answer(&json!({}))], &settings, &done());
-            assert_eq!(report["model_mismatch"], true);
-            assert_eq!(report["success"], success);
-            assert_eq!(report["finish_reason"], finish_reason);
-            if strict_model {
-                let words = format!("{model} has answered, p/m was asked (strict_model)");
-                let error = report["error"].as_str().unwrap();
-                assert!(error.starts_with(&words), "{error}");
-                assert_eq!(report["error_kind"], "model_not_found");
-            }
-        }
+    let settings =
+        |strict| RunSettings { asked: Asked::of("p/m", strict), ..RunSettings::default() };
+    for (event, model) in [
+        (by("message_start", "p", "n", None), "p/n"),
+        (by("message_start", "q", "m", None), "q/m"),
+        (by("message_end", "p", "m", Some("n")), "p/n"),
+        (by("turn_end", "p", "n", None), "p/n"),
+    ] {
+        let mut run = AgentRun::new(settings(true));
+        run.push(wire(&event).as_bytes(), 0, &mut |_| {});
+        assert!(!run.mismatch());
+        run.push(b"\n", 0, &mut |_| {});
+        assert!(run.mismatch(), "{event}");
+        let events = [event, answer(&json!({}))];
+        let (_, report) = outcome(&events, &settings(true), &done());
+        assert_eq!((&report["model_mismatch"], &report["success"]), (&json!(true), &json!(false)));
+        let words = format!("{model} has answered, p/m was asked (strict_model)");
+        assert!(report["error"].as_str().unwrap().starts_with(&words), "{}", report["error"]);
+        assert_eq!(report["error_kind"], "model_not_found");
+        let (_, report) = outcome(&events, &settings(false), &done());
+        assert_eq!((&report["model_mismatch"], &report["success"]), (&json!(true), &json!(true)));
     }
-    let settings = RunSettings { asked: Asked::of("p/m", true), ..RunSettings::default() };
     let end = End { stop: Some(Stop::ModelMismatch), signal: Some("SIGTERM"), ..End::default() };
-    let (_, report) = outcome(&[by("message_start", "p", "n", None)], &settings, &end);
+    let (_, report) = outcome(&[by("message_start", "p", "n", None)], &settings(true), &end);
     assert_eq!(report["finish_reason"], "model_mismatch");
     assert!(report["error"].as_str().unwrap().starts_with("p/n has answered"));
 }
@@ -433,18 +362,13 @@ fn the_last_message_stands_alone() {
         ([one.as_slice(), &[answer(&text("two"))]].concat(), "two"),
         ([one.as_slice(), &[start("assistant"), delta("text_delta", 3, "t")]].concat(), "t"),
         ([one.as_slice(), &[answer(&json!({}))]].concat(), ""),
-        (
-            vec![answer(&json!({"content": [{"type": "text", "text": "a"},
-                {"type": "text", "text": "b"}]}))],
-            "a\n\nb",
-        ),
         (vec![answer(&text("one")), event("turn_end"), event("agent_end")], "one"),
     ];
     for (events, last) in table {
         assert_eq!(result(&events)["final_output"], last, "{events:?}");
     }
     // Where the output has a gap, it may begin before, in or behind that.
-    for (before, length) in [(0, 5 << 20), (MUCH, MUCH), (MUCH, 10), (10, MUCH), (MUCH, 1 << 20)] {
+    for (before, length) in [(0, 5 << 20), (MUCH, MUCH), (MUCH, 1 << 20)] {
         let last: String = "é".repeat(length / 2);
         let mut run = AgentRun::new(RunSettings::default());
         for text in [&"q".repeat(before), &last] {
@@ -484,16 +408,10 @@ fn the_first_attempt_and_the_last_event() {
         (vec![call("read"), call("bash"), call("write")], Some(20), "\"tool_execution_start\""),
         (vec![call("write"), event("new one")], Some(10), "its own last event is \"new one\""),
         (vec![assembled, call("bash")], Some(10), "is \"tool_execution_start\""),
-        (vec![event("tool_execution_update")], None, "is \"tool_execution_update\""),
-        (vec![event("message_update")], None, "is \"message_update\""),
     ];
     for (events, first_attempt_ms, words) in table {
-        let end = End {
-            stop: Some(Stop::FirstEventTimeout(400)),
-            signal: Some("SIGTERM"),
-            started_at_once: Some(64),
-            ..End::default()
-        };
+        let stop = Some(Stop::FirstEventTimeout(400));
+        let end = End { stop, started_at_once: Some(64), ..End::default() };
         let report = feed(&lines(&events), RunSettings::default(), &end).report;
         assert_eq!(report["first_attempt_ms"].as_u64(), first_attempt_ms, "{events:?}");
         let error = report["error"].as_str().unwrap();

@@ -9,36 +9,19 @@ use crate::pure::tests_random::random;
 fn bodies_are_reduced_to_their_message() {
     for (text, words) in [
         ("529 overloaded", "529 overloaded"),
-        (
-            r#"529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            "529 Overloaded",
-        ),
-        (r#"429: {"message":"Slow down","type":"tokens","code":null}"#, "429: Slow down"),
-        (r#"400: {"error":"Unauthorized"}"#, "400: Unauthorized"),
+        (r#"529 {"type":"error","error":{"type":"x","message":"Overloaded"}}"#, "529 Overloaded"),
         (r#"400 {"error":"invalid","message":"It is \"long\""}"#, r#"400 It is "long""#),
         (r#"{"detail":"Not Found"} twice {"errors":[{"message":"two"}]}"#, "Not Found twice two"),
         (r#"{"error":{"message":"{\n \"error\": {\"message\": \"deep\"}}","code":429}}"#, "deep"),
-        (
-            r#"{"error":{"message":"Provider returned error","metadata":{"raw":"busy"}}}"#,
-            "Provider returned error: busy",
-        ),
+        (r#"{"error":{"message":"An error","metadata":{"raw":"busy"}}}"#, "An error: busy"),
         (r#"400: {"kind":"odd"}"#, r#"400: {"kind":"odd"}"#),
         (r#"400: {"message":"cut here","more":"... [truncated 9 chars]"#, "400: cut here"),
-        (
-            r#"400: {"message":"cut he... [truncated 9 chars]"#,
-            r#"400: {"message":"cut he... [truncated 9 chars]"#,
-        ),
-        (
-            "502 <html>\n<head><title> 502 Bad Gateway </title></head>\n<body>x</body></html>",
-            "502 Bad Gateway",
-        ),
+        ("502 <html>\n<head><title> 502 Bad </title></head>\n<body>x</body></html>", "502 Bad"),
         ("503 <!DOCTYPE html><p>x", "503 an HTML page"),
         ("İ <HTML><h1>Ł</h1>", "İ Ł"),
         ("two\nlines\n\nare one.\nAll", "two; lines; are one. All"),
-        ("same\nsame\n", "same"),
         ("\x1b[31mError: red\x1b[39m\n", "Error: red"),
         ("turned \u{202e}text", "turned text"),
-        ("", ""),
         ("{", ""),
         ("Warning: later\nError: first", "Error: first; Warning: later"),
     ] {
@@ -70,7 +53,7 @@ const OUT_OF_MEMORY: &str = "
 
 <--- JS stacktrace --->
 
-FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory
+FATAL ERROR: Reached heap limit - JavaScript heap out of memory
 ----- Native stack trace -----
 
  1: 0xe44e56 node::OOMErrorHandler(char const*, v8::OOMDetails const&) [/usr/bin/node]
@@ -90,10 +73,7 @@ fn source_code_and_frames_are_left_out() {
         named 'x'";
     for (stderr, words) in [
         (UNCAUGHT, "Error: boom; [cause]: Error: connect ECONNREFUSED 127.0.0.1:8080"),
-        (
-            OUT_OF_MEMORY,
-            "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
-        ),
+        (OUT_OF_MEMORY, "FATAL ERROR: Reached heap limit - JavaScript heap out of memory"),
         (&of_bundle, syntax),
         (&of_bundle[500..], syntax),
         ("    at f (/a.js:1:1)\n", ""),
@@ -146,46 +126,15 @@ fn a_cleaned_stderr_keeps_its_lines() {
 /// Nothing that pi or a provider writes makes these panic, or grow beyond their bounds.
 #[test]
 fn any_text_is_taken() {
-    const PIECES: [&str; 34] = [
-        "{",
-        "}",
-        "[",
-        "]",
-        "\"",
-        "\\",
-        ":",
-        ",",
-        "\"message\":",
-        "{\"error\":",
-        "\"errors\":[",
-        "\"raw\":\"",
-        "\n",
-        "\r",
-        "\t",
-        "^",
-        " ",
-        "    at ",
-        "node:internal",
-        "<html>",
-        "<title>",
-        "</title>",
-        "é",
-        "😀",
-        "İ",
-        "\u{202e}",
-        "\x1b[2A",
-        "\x1b]0;",
-        "\u{9b}",
-        "429",
-        "(",
-        "Warning: ",
-        "file:///a:1",
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;;;;",
-    ];
+    const PIECES: &str = "{|}|[|]|\"|\\|:|,|\"message\":|{\"error\":|\"errors\":[|\"raw\":\"|\n|\r|\
+        \t|^|node:internal| |    at |<html>|<title>|</title>|é|😀|İ|\u{202e}|\x1b[2A|\x1b]0;|\
+        \u{9b}|429|(|Warning: |file:///a:1|\
+        aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa;;;;";
+    let pieces: Vec<&str> = PIECES.split('|').collect();
     let mut below = random(17);
-    for _ in 0..3_000 {
+    for _ in 0..1_000 {
         let count = below(60);
-        let text: String = (0..count).map(|_| PIECES[below(PIECES.len())]).collect();
+        let text: String = (0..count).map(|_| pieces[below(pieces.len())]).collect();
         let text = if below(50) == 0 { text.repeat(300) } else { text };
         assert!(paragraph(&text).len() <= AGENT_CAUSE_BYTES, "{text:?}");
         assert!(!paragraph(&text).contains(['\n', '\x1b', '\r', '\t']), "{text:?}");

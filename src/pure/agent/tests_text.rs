@@ -45,7 +45,6 @@ fn halves_of_a_surrogate_pair_are_joined_and_a_lone_one_is_replaced() {
     // Deltas, and the texts told.
     let table: &[(Deltas, &[&str])] = &[
         (&[("text", r"a\ud83d"), ("text", r"\ude00b")], &["a", "😀b"]),
-        (&[("text", r"\ud83d\ude00")], &["😀"]),
         (&[("text", r"\ud83d"), ("text", ""), ("text", r"\ude00")], &["😀"]),
         (&[("text", r"a\ud83d"), ("text", "b")], &["a", "\u{FFFD}b"]),
         (&[("text", r"\ude00b")], &["\u{FFFD}b"]),
@@ -93,26 +92,17 @@ fn what_deltas_have_not_told_is_told_at_the_end_of_a_message() {
     // Deltas, what the end of the message has, what the end told, and whether the two differ.
     let table: &[Ended] = &[
         (&[(0, "a"), (0, "b")], json!([text("ab")]), &[], 0),
-        (&[(0, "a"), (0, "b")], json!("ab"), &[], 0),
         (&[(0, "a")], json!([text("abc")]), &["bc"], 0),
         (&[(0, "a")], json!("a\né"), &["\né"], 0),
         (&[(1, "a")], json!([thinking, text("abc")]), &["bc"], 0),
-        // No version has a place that differs, but then too a block is one.
-        (&[(0, "a")], json!([thinking, text("abc")]), &["bc"], 0),
         (&[(1, "a")], json!([text("a"), text("b")]), &["\n\nb"], 0),
         (&[(0, "a")], json!([text("a"), text(""), text("b")]), &["\n\nb"], 0),
-        (
-            &[(0, "a")],
-            json!([text("ab"), text("c"), thinking, text("d")]),
-            &["b", "\n\nc", "\n\nd"],
-            0,
-        ),
+        (&[(0, "a")], json!([text("ab"), thinking, text("d")]), &["b", "\n\nd"], 0),
         (&[(0, "a"), (1, "b")], json!([text("a"), text("bc")]), &["c"], 0),
         (&[(0, "a"), (1, "b")], json!([text("a"), text("b")]), &[], 0),
         (&[], json!([text("a"), text("b")]), &["\n\na", "\n\nb"], 0),
         (&[(0, "")], json!([text("a")]), &["\n\na"], 0),
         (&[(0, "a"), (1, "b")], json!([text("ab")]), &[], 1),
-        (&[(0, "ab")], json!([text("a"), text("b")]), &[], 1),
         (&[(0, "ab")], json!([text("a")]), &[], 1),
         (&[(0, "ab")], json!([text("xbc")]), &[], 1),
         (&[(0, "é")], json!([text("e\u{301}")]), &[], 1),
@@ -163,7 +153,7 @@ fn half_a_pair_at_the_end_of_the_deltas_is_made_whole_by_the_end_of_the_message(
 #[test]
 fn deltas_and_the_rest_are_the_text_at_random() {
     let mut below = random(0x0dd5_0123_4567_89ab);
-    for _ in 0..2_000 {
+    for _ in 0..700 {
         let blocks: Vec<String> = (0..1 + below(3))
             .map(|_| {
                 (0..1 + below(40)).map(|_| ["a", "é", "\n", "\u{1F600}", "\""][below(5)]).collect()
@@ -198,16 +188,15 @@ fn deltas_and_the_rest_are_the_text_at_random() {
 fn of_one_line_so_much_text_is_told_as_a_result_has() {
     const BOUND: usize = 4 * 1024 * 1024;
     let long = "ab\n".repeat(BOUND / 3 + 9);
-    let block = json!({"type": "text", "text": "some words"});
+    let [text, block] =
+        [long.as_str(), "some words"].map(|text| json!({"type": "text", "text": text}));
     let end = |content: Value| answer(&json!({"content": content}));
     for (events, least, most) in [
         (vec![delta("text_delta", 0, &long)], BOUND - 3, BOUND),
-        (vec![end(json!([{"type": "text", "text": long}]))], BOUND - 3, BOUND),
-        (vec![end(json!(long))], BOUND - 3, BOUND),
         // What was told by deltas is looked at besides.
         (vec![delta("text_delta", 0, "ab"), end(json!(long))], BOUND - 3, BOUND + 2),
         (vec![end(json!([long, block, block]))], 22, 22),
-        (vec![end(json!([{"type": "text", "text": long}, block, block]))], BOUND - 3, BOUND),
+        (vec![end(json!([text, block, block]))], BOUND - 3, BOUND),
         (vec![end(json!(vec![&block; 10_000]))], 4_096 * 12 - 2, 4_096 * 12 - 2),
     ] {
         let kinds: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();

@@ -346,21 +346,6 @@ fn wrong(path: &str, raw: Option<&RawValue>, wanted: &str) -> String {
 mod tests {
     use super::*;
 
-    fn after(deltas: &[&str]) -> String {
-        let mut doing = Doing::default();
-        deltas.iter().for_each(|delta| doing.read_on(delta));
-        doing.line()
-    }
-
-    #[test]
-    fn it_is_the_last_line_of_the_text_that_is_not_blank() {
-        assert_eq!(after(&[]), "");
-        assert_eq!(after(&["I lo", "ok."]), "I look.");
-        assert_eq!(after(&["I look.\nThere", " is\n\n", "  \n"]), "There is");
-        assert_eq!(after(&["I look.\n", "\n", "Done"]), "Done");
-        assert_eq!(after(&["a\u{1b}[2Jb"]), "a\\x1b[2Jb");
-    }
-
     #[test]
     fn it_is_the_tool_that_was_called_until_there_is_text_again() {
         let mut doing = Doing::default();
@@ -378,6 +363,10 @@ mod tests {
         assert_eq!(doing.line(), r#"bash {"command":"ls"}"#);
         doing.note(&Told { event: "text", delta: Some("\n\nTwo"), ..Told::default() });
         assert_eq!(doing.line(), "Two");
+        doing.read_on(" lines.\n\n\x1b[2J  \n");
+        assert_eq!(doing.line(), "\\x1b[2J");
+        doing.read_on(" \n");
+        assert_eq!(doing.line(), "\\x1b[2J", "a blank line is none");
     }
 
     #[test]

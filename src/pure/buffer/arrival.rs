@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn same_as_a_merged_copy() {
         let mut random = Random(0x2545_f491_4f6c_dd1d);
-        for _ in 0..500 {
+        for _ in 0..170 {
             let mut arrival = Arrival::new();
             let (mut streams, mut all) = ([Vec::new(), Vec::new()], Vec::new());
             let mut order = Vec::new();

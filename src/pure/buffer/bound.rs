@@ -77,7 +77,3 @@ impl Kept {
         if gone > from { gone } else { from }
     }
 }
-
-#[cfg(test)]
-#[path = "bound_tests.rs"]
-mod tests;

@@ -78,7 +78,7 @@ mod tests {
         let mut random = random(0x2545_f491_4f6c_dd1d);
         let (mut queue, mut model) = (ByteQueue::new(LIMIT), VecDeque::new());
         let mut next = 0_u8;
-        for _ in 0..20_000 {
+        for _ in 0..7_000 {
             let more: Vec<u8> = (0..random(700).min(LIMIT - queue.len()))
                 .map(|_| {
                     next = next.wrapping_add(1);
@@ -96,19 +96,5 @@ mod tests {
             queue.consume(take);
             model.drain(..take.min(model.len()));
         }
-    }
-
-    #[test]
-    fn a_drained_queue_gives_its_memory_back() {
-        let mut queue = ByteQueue::new(1 << 20);
-        assert_eq!(queue.bytes.capacity(), 0);
-        queue.push(&[7; 100_000]);
-        queue.consume(99_999);
-        assert_eq!(queue.front(), [7]);
-        queue.consume(5);
-        assert_eq!((queue.len(), queue.bytes.capacity()), (0, 0));
-        queue.push(b"small");
-        queue.clear();
-        assert!(queue.is_empty() && queue.bytes.capacity() <= KEPT_WHEN_EMPTY_BYTES);
     }
 }

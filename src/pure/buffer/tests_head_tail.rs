@@ -51,7 +51,7 @@ fn memory_grows_with_the_content_and_stops_at_the_capacity() {
 #[test]
 fn random_pushes_keep_what_the_model_keeps() {
     let mut random = random(0x1234_5678_9ABC_DEF1);
-    for _ in 0..400 {
+    for _ in 0..140 {
         let capacity = random(70);
         let (head, tail) = (capacity / 2, capacity - capacity / 2);
         let mut buffer = HeadTail::new(capacity);
@@ -62,10 +62,8 @@ fn random_pushes_keep_what_the_model_keeps() {
             all.extend(piece);
             check(&buffer);
             let expected = model(&all, head, tail);
-            assert_eq!(
-                buffer.parts().concat(),
-                [expected.head.clone(), expected.tail.clone()].concat()
-            );
+            let kept = [expected.head.clone(), expected.tail.clone()].concat();
+            assert_eq!(buffer.parts().concat(), kept);
             assert_eq!(buffer.peek(), expected);
             assert_eq!(buffer.total_bytes(), all.len() as u64);
             assert_eq!(buffer.len(), expected.head.len() + expected.tail.len());
@@ -76,16 +74,6 @@ fn random_pushes_keep_what_the_model_keeps() {
             }
         }
     }
-}
-
-#[test]
-fn a_ring_that_stopped_keeping_goes_on_counting() {
-    let mut ring = TailRing::new(4);
-    ring.push(b"abcdef");
-    ring.stop_keeping();
-    ring.push(b"gh");
-    check_ring(&ring);
-    assert_eq!((ring.to_vec(), ring.starts_at(), ring.total_bytes()), (vec![], 8, 8));
 }
 
 #[test]
@@ -104,7 +92,7 @@ fn a_ring_tells_before_whether_it_would_drop_something() {
 #[test]
 fn the_ring_keeps_the_last_bytes_of_everything() {
     let mut random = random(0xFEED_FACE_CAFE_BEEF);
-    for _ in 0..400 {
+    for _ in 0..140 {
         let capacity = random(40);
         let mut ring = TailRing::new(capacity);
         let mut all = Vec::new();

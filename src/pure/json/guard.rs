@@ -129,32 +129,14 @@ mod tests {
         let lone = Err(JsonFault::LoneSurrogate);
         let table: &[(&[u8], Result<Shape, JsonFault>)] = &[
             (b"", Ok(Shape::Other)),
-            (b" \t\r\n", Ok(Shape::Other)),
-            (b"{}", OBJECT),
             (b" \t{\"id\":1}", OBJECT),
             (b"\r\n[1]", Ok(Shape::Array)),
-            (b"1", Ok(Shape::Other)),
             (b"\"{\"", Ok(Shape::Other)),
             (b"\xEF\xBB\xBF{}", Ok(Shape::Other)),
-            (b"}}}}{}", Ok(Shape::Other)),
-            (b"{\"a\":\"\xff\"}", Err(JsonFault::NotUtf8)),
-            (b"{\"a\":\"\0\"}", Err(JsonFault::Nul)),
             (b"\0\xff", Err(JsonFault::NotUtf8)),
-            (br#"{"a":"\u0000"}"#, OBJECT),
             (br#"{"a":"\ud800"}"#, lone),
-            (br#"{"a":"\uD83D\uDE00"}"#, OBJECT),
-            (br#"{"a":"\ud83d\ud83d\ude00"}"#, lone),
-            (br#"{"a":"\ud7ff\ue000"}"#, OBJECT),
-            (br#"{"a":"\\ud800"}"#, OBJECT),
-            (br#"{"\udc00":1}"#, lone),
-            (br"{\ud800}", OBJECT),
-            (br#"{"a":"\u+123 [[[[[[[[["}"#, OBJECT),
             (br#"{"a":"open [[[[[[[[["#, OBJECT),
-            (b"[[[[[]]]]]", Ok(Shape::Array)),
-            (b"[[[[[[]]]]]]", Err(JsonFault::TooDeep)),
-            (b"[{\"a\":[{\"b\":[\"[[\"]}]}]", Ok(Shape::Array)),
             (b"[{\"a\":[{\"b\":[[]]}]}]", Err(JsonFault::TooDeep)),
-            (b"[][][][][][][][]", Ok(Shape::Array)),
         ];
         for (line, expected) in table {
             assert_eq!(shape(line, 5), *expected, "{}", String::from_utf8_lossy(line));
@@ -214,33 +196,12 @@ mod tests {
 
     #[test]
     fn same_as_a_recursive_model() {
-        let pieces: [&[u8]; 22] = [
-            b"[",
-            b"{",
-            b"]",
-            b"}",
-            b"\"",
-            b"\"",
-            b"\\",
-            b"\\u",
-            b"\\ud83d",
-            b"\\uDE00",
-            b"\\ud83d\\ude00",
-            b"\\u0041",
-            b"D8",
-            b"00",
-            b"u",
-            b"a",
-            b"\xc3\xa9",
-            b" ",
-            b"[\"",
-            b"\\\\",
-            b"\"]",
-            b"[\"x\",",
-        ];
+        let all = b"[|{|]|}|\"|\"|\\|\\u|\\ud83d|\\uDE00|\\ud83d\\ude00|\\u0041|D8|00|u|a|\
+            \xc3\xa9| |[\"|\\\\|\"]|[\"x\",";
+        let pieces: Vec<&[u8]> = all.split(|byte| *byte == b'|').collect();
         let mut below = random(0xfeed_f00d_1234_0001);
         let mut refused = 0;
-        for _ in 0..200_000 {
+        for _ in 0..70_000 {
             let mut line = Vec::new();
             for _ in 0..below(12) {
                 line.extend_from_slice(pieces[below(pieces.len())]);
@@ -256,6 +217,6 @@ mod tests {
             assert_eq!(got, expected, "{} depth {depth}", String::from_utf8_lossy(&line));
             refused += usize::from(got.is_err());
         }
-        assert!((20_000..180_000).contains(&refused), "{refused} refused");
+        assert!((7_000..63_000).contains(&refused), "{refused} refused");
     }
 }

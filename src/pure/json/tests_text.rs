@@ -34,7 +34,7 @@ fn same_as_utf_16_in_one_string_and_in_two() {
     const UNITS: [u16; 9] = [0x61, 0x22, 0x5C, 0x0A, 0xE9, 0x5B57, 0xD83D, 0xDE00, 0xFFFD];
     let mut random = Random(0xfeed_0001_0002_0003);
     let mut replaced = 0;
-    for _ in 0..50_000 {
+    for _ in 0..17_000 {
         let units: Vec<u16> =
             (0..random.below(12)).map(|_| UNITS[random.below(UNITS.len())]).collect();
         let expected = String::from_utf16_lossy(&units);
@@ -68,7 +68,7 @@ fn same_as_utf_16_in_one_string_and_in_two() {
         );
         assert!(bounded.text.len() <= most);
     }
-    assert!(replaced > 5_000, "{replaced}");
+    assert!(replaced > 1_700, "{replaced}");
 }
 
 /// All of a string was decoded to count what did not fit: a line of 64 MiB took two seconds.

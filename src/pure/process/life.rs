@@ -182,24 +182,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn verdicts() {
-        for (text, finished, status, shell_gone) in [
-            ("Ao", false, None, false),
-            ("Aq", false, None, false),
-            ("Ae", false, None, false),
-            ("So", false, None, false),
-            ("Sq", false, None, false),
-            ("Se", false, None, false),
-            ("Do", false, Some(FIRST), true),
-            ("Dq", true, Some(FIRST), false),
-            ("De", true, Some(FIRST), false),
-        ] {
-            let life = state(text);
-            assert_eq!((life.finished(), life.status()), (finished, status), "{text}");
-            assert_eq!(life.shell_gone(), shell_gone, "{text}");
-        }
-        assert_eq!(Life::default(), state("Ao"));
-    }
 }

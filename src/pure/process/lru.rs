@@ -73,7 +73,7 @@ mod tests {
     fn same_as_two_naive_passes() {
         let mut random = Random(0x1234_5678_9abc_def1);
         let mut below = |bound: u64| random.below(bound);
-        for _ in 0..20_000 {
+        for _ in 0..7_000 {
             let count = below(12);
             let candidates: Vec<Candidate> =
                 (0..count).map(|id| session(id, below(15), below(3) == 0, below(3) == 0)).collect();

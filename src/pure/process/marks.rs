@@ -21,20 +21,3 @@ pub const OWN_SETTINGS: [&str; 7] = [
 pub fn is_mark(name: &str) -> bool {
     name == INSTANCE_VARIABLE || name == SESSION_VARIABLE
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// rule: architecture.md, Starting a child: No client sets or unsets the marks by which execd
-    ///   knows its processes: −32602
-    #[test]
-    fn marks_are_the_two_and_no_setting_of_execd() {
-        for name in ["EXECD_INSTANCE", "EXECD_SESSION_ID"] {
-            assert!(is_mark(name), "{name}");
-        }
-        for name in ["EXECD_LOG", "EXECD_PI", "EXECD_INSTANCES", "execd_instance"] {
-            assert!(!is_mark(name), "{name}");
-        }
-    }
-}

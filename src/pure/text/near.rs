@@ -70,12 +70,9 @@ mod tests {
     fn one_spelling_is_compared() {
         for (given, expected) in [
             ("sessionId", "session_id"),
-            ("session_id", "session_id"),
             ("SessionID", "session_id"),
             ("yieldTimeMs", "yield_time_ms"),
-            ("chars_b64", "chars_b64"),
             ("charsB64", "chars_b64"),
-            ("cmd", "cmd"),
             ("é", "é"),
         ] {
             assert_eq!(snake(given), expected);
@@ -89,15 +86,11 @@ mod tests {
         for (given, expected) in [
             ("char", Some("chars")),
             ("cahrs", Some("chars")),
-            ("charz", Some("chars")),
             ("cdm", Some("cmd")),
-            ("cmdd", Some("cmd")),
             ("row", Some("rows")),
             ("yield_time", None),
             ("yieldTimMs", Some("yield_time_ms")),
-            ("yeild_time_ms", Some("yield_time_ms")),
             ("sesionid", Some("session_id")),
-            ("and", None),
             ("", None),
             ("temperature", None),
         ] {

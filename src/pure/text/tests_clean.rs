@@ -23,13 +23,8 @@ fn check_table(table: &[(&str, &str)]) {
 fn plain_text_stays_as_it_was_written() {
     check_table(&[
         ("", ""),
-        ("hi\n", "hi\n"),
-        ("\n\n", "\n\n"),
         ("a\tb  \n  trailing   ", "a\tb  \n  trailing   "),
-        (
-            "gr\u{fc}\u{df}e \u{20ac} \u{1f600} e\u{301} \u{a0}\u{ab}\u{bb}",
-            "gr\u{fc}\u{df}e \u{20ac} \u{1f600} e\u{301} \u{a0}\u{ab}\u{bb}",
-        ),
+        ("gr\u{fc}\u{df} \u{1f600} e\u{301}\u{a0}", "gr\u{fc}\u{df} \u{1f600} e\u{301}\u{a0}"),
         ("a\r\nb\r\n", "a\nb\n"),
         ("a\r\r\nb", "a\nb"),
         ("\r\n\r\n", "\n\n"),
@@ -92,26 +87,10 @@ fn invalid_bytes_become_one_mark_per_maximal_part() {
 #[test]
 fn edits_of_a_line_take_effect() {
     check_table(&[
-        ("abc\rX", "Xbc"),
         ("abc\rXYZW", "XYZW"),
-        ("abc\r", "abc"),
-        ("abc\rX\nd", "Xbc\nd"),
-        ("\u{20ac}\u{20ac}\rx", "x\u{20ac}"),
-        ("abc\x08\x08X", "aXc"),
-        ("a\x08\x08\x08X", "X"),
-        ("abc\x08 \x08", "ab "),
-        ("abcdef\r\x1b[Kxy", "xy"),
         ("abcdef\x08\x08\x1b[0K", "abcd"),
-        ("abc\x1b[K\n", "abc\n"),
-        ("abcdef\x1b[3G\x1b[1KX", "  Xdef"),
-        ("abc\x1b[1K", ""),
-        ("abc\x1b[2K\rxy", "xy"),
-        ("abc\x1b[2Kx", "   x"),
         ("abc\x1b[3K", "abc"),
         ("abc\r\x1b[CX", "aXc"),
-        ("abc\r\x1b[2CX", "abX"),
-        ("abc\x1b[3Cx", "abc   x"),
-        ("abc\x1b[3C", "abc"),
         ("abc\x1b[DX\x1b[2DYZ", "aYZ"),
         ("abc\x1b[99DX", "Xbc"),
         ("abc\x1b[GX\x1b[3GY\x1b[0GZ", "ZbY"),
@@ -121,8 +100,7 @@ fn edits_of_a_line_take_effect() {
         ("abcd\x08\x08\x08\x1b[P", "acd"),
         ("abcd\x1b[2G\x1b[9P", "a"),
         ("abcd\x1b[9G\x1b[P\x1b[@", "abcd"),
-        ("abcd\x1b[2G\x1b[@X", "aXbcd"),
-        ("abcd\x1b[2G\x1b[2@", "a  bcd"),
+        ("abcd\x1b[2G\x1b[2@X", "aX bcd"),
         ("abcd\x1b[2G\x1b[9999@", "abcd"),
         ("abcd\x1b[2G\x1b[2X", "a  d"),
         ("abcd\x1b[2G\x1b[9X", "a"),
@@ -133,32 +111,16 @@ fn edits_of_a_line_take_effect() {
     ]);
 }
 
-#[test]
-fn a_line_rewritten_1000_times_is_one_line() {
-    let mut input = String::from("start\n");
-    for percent in 0..1000 {
-        input += &format!("\r\x1b[2K\x1b[32mProgress {percent}\x1b[0m");
-    }
-    input += "\ndone\n";
-    assert_eq!(clean(input.as_bytes()), "start\nProgress 999\ndone\n");
-}
-
 /// rule: unified-exec.md, Truncation, retention, text: Cursor-up redraws within the last 50 lines
 ///   are applied
 #[test]
 fn redraws_of_the_lines_above_are_applied() {
     check_table(&[
-        ("a\nb\nc\x1b[2AX", "aX\nb\nc"),
-        ("a\nb\n\x1b[2A\rX\nY\n", "X\nY\n"),
-        ("a\nb\n\x1b[1A\x1b[2KX\x1b[1B\rdone", "a\nX\ndone"),
         ("a\nb\nc\x1b[9A\rX\x1b[9B\rY", "X\nb\nY"),
         ("a\nb\nc\x1b[2FX\x1b[EY\x1b[EZ\x1b[EW", "X\nY\nZ\nW"),
         ("a\x1b[Eb", "a\nb"),
         ("a\x1b[Bb\x1b[2ec", "abc"),
-        ("a\nb\nc\x1b[A\x1b[J", "a\nb"),
         ("a\nbcd\nc\x1b[A\r\x1b[CX\x1b[0J\nnew", "a\nbX\nnew"),
-        ("abc\x1b[Jd", "abcd"),
-        ("abc\r\x1b[Jd", "d"),
         ("abc\x1b[1J\x1b[2J\x1b[3Jd", "abcd"),
         ("a\nb\x1b7\x1b[A\x1b[Jc\x1b8d", "ad"),
         ("x\n\x1b[s\n\x1b[2A\rT\x1b[uS", "T\nS\n"),
@@ -221,7 +183,6 @@ fn a_new_call_starts_at_an_empty_line_and_goes_on_inside_of_sequences() {
     assert_eq!(cleaner.call_text(&kept(b"", 0, b""), "GAP", true), "\u{fffd}");
     assert_eq!(cleaner.call_text(&kept(b"\x1b[", 0, b""), "GAP", true), "");
     assert_eq!(cleaner.call_text(&kept(b"31m", 0, b""), "GAP", true), "31m");
-    assert_eq!(format!("{:?}", Cleaner::default()).split(' ').next(), Some("Cleaner"));
 }
 
 /// rule: unified-exec.md, Truncation, retention, text: At the gap `output` has a line that tells
@@ -232,7 +193,6 @@ fn a_new_call_starts_at_an_empty_line_and_goes_on_inside_of_sequences() {
 fn a_gap_has_a_line_of_its_own_and_a_clean_start_behind_it() {
     let table: &[(&[u8], &[u8], &str)] = &[
         (b"abc", b"ken\nwhole\n", "abc\nGAP\nwhole\n"),
-        (b"abc\n", b"ken\nwhole", "abc\nGAP\nwhole"),
         (b"", b"ken\nwhole", "GAP\nwhole"),
         (b"abc\r", b"x\n\x1b[9AX", "abc\nGAP\nX"),
         (b"a\nb\x1b[AX", b"x\ny", "aX\nb\nGAP\ny"),
@@ -240,7 +200,6 @@ fn a_gap_has_a_line_of_its_own_and_a_clean_start_behind_it() {
         (b"abc\xE2\x82", b"\xAC\xE2\x82\xACx", "abc\nGAP\n\u{20ac}x"),
         (b"abc", b"\x82\xACno newline", "abc\nGAP\nno newline"),
         (b"abc", b"\x80\x80\x80\x80x", "abc\nGAP\n\u{fffd}x"),
-        (b"abc", b"end of a huge line\n", "abc\nGAP\nend of a huge line\n"),
         (b"abc", b"", "abc\nGAP\n"),
     ];
     for (head, tail, expected) in table {
@@ -319,50 +278,23 @@ impl Model {
     }
 }
 
-const TOKENS: &[&str] = &[
-    "a",
-    "bcd",
-    "\u{20ac}",
-    "\u{1f600}x",
-    "\u{a9}",
-    " ",
-    "\t",
-    "a long piece of text, over a block",
-    "\n",
-    "\n",
-    "\r",
-    "\x08",
-    "\x1b[D",
-    "\x1b[2C",
-    "\x1b[4G",
-    "\x1b[K",
-    "\x1b[1K",
-    "\x1b[2K",
-    "\x1b[A",
-    "\x1b[3A",
-    "\x1b[2B",
-    "\x1b[2F",
-    "\x1b[J",
-    "\x1b[P",
-    "\x1b[1;31m",
-    "\x1b]0;t\u{e9}\x07",
-    "\x07",
-    "\x1b(B",
-    "\u{85}",
-];
+const TOKENS: &str = "a|bcd|\u{20ac}|\u{1f600}x|\u{a9}| |\t|a long piece of text, over a block|\n|\
+    \n|\r|\x08|\x1b[D|\x1b[2C|\x1b[4G|\x1b[K|\x1b[1K|\x1b[2K|\x1b[A|\x1b[3A|\x1b[2B|\x1b[2F|\x1b[J|\
+    \x1b[P|\x1b[1;31m|\x1b]0;t\u{e9}\x07|\x07|\x1b(B|\u{85}";
 
 /// rule: unified-exec.md, Truncation, retention, text: Parser and open line live across reads and
 ///   calls
 #[test]
 fn random_edits_give_what_the_model_gives_however_they_are_cut() {
     let mut random = random(0xD1B5_4A32_D192_ED03);
-    for round in 0..4_000 {
+    let tokens: Vec<&str> = TOKENS.split('|').collect();
+    for round in 0..1_400 {
         let mut model = Model { lines: vec![Vec::new()], ..Model::default() };
         let mut bytes = Vec::new();
         // Rounds differ in which tokens they have, so that text without redraws occurs, too.
-        let usable = 8 + random(TOKENS.len() - 7);
+        let usable = 8 + random(tokens.len() - 7);
         for _ in 0..random(45) {
-            let token = TOKENS[random(usable)];
+            let token = tokens[random(usable)];
             model.apply(token);
             bytes.extend_from_slice(token.as_bytes());
         }
@@ -383,17 +315,9 @@ fn random_edits_give_what_the_model_gives_however_they_are_cut() {
 #[test]
 fn calls_of_text_without_edits_add_up_to_the_whole() {
     let mut random = random(0x9216_D5D9_8979_FB1B);
-    let tokens = [
-        "a",
-        "\u{20ac}",
-        "\u{1f600}",
-        "\n",
-        "\x1b[1;31m",
-        "\x1b]0;\u{e9}\x1b\\",
-        "\u{9b}",
-        "\x1b(B",
-    ];
-    for _ in 0..2_000 {
+    let tokens = "a|\u{20ac}|\u{1f600}|\n|\x1b[1;31m|\x1b]0;\u{e9}\x1b\\|\u{9b}|\x1b(B";
+    let tokens: Vec<&str> = tokens.split('|').collect();
+    for _ in 0..700 {
         let bytes: Vec<u8> =
             (0..random(30)).flat_map(|_| tokens[random(tokens.len())].bytes()).collect();
         let mut cleaner = Cleaner::new();
@@ -414,7 +338,7 @@ fn random_bytes_never_panic_and_do_not_depend_on_cuts() {
     let mut random = random(0xB492_B66F_BE98_F273);
     let alphabet = b"\x1b\x1b\x1b[[]PX_?;:0159ABCDEFGHJKPXm@su78hd\r\n\n\
         \x08\t\x18\x07\x7f\\\xE2\x82\xAC\xC2\x9B\xFFxy ";
-    for _ in 0..20_000 {
+    for _ in 0..7_000 {
         let bytes: Vec<u8> = (0..random(80)).map(|_| alphabet[random(alphabet.len())]).collect();
         let whole = clean(&bytes);
         assert!(!whole.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "{bytes:x?}");

@@ -10,58 +10,33 @@ type Vector = (&'static str, usize, usize, &'static str, &'static str, [usize; 4
 #[rustfmt::skip]
 const PI: &[Vector] = &[
     ("", 10, 100, "", "", [0, 0, 0, 0], false),
-    ("", 0, 0, "", "", [0, 0, 0, 0], false),
-    ("\n", 10, 100, "\n", "", [1, 1, 1, 1], false),
-    ("\n", 0, 100, "", "lines", [1, 1, 0, 0], false),
     ("\n", 1, 0, "", "lines", [1, 1, 1, 0], false),
-    ("a", 10, 100, "a", "", [1, 1, 1, 1], false),
-    ("a\n", 10, 100, "a\n", "", [1, 2, 1, 2], false),
-    ("a\n\n", 10, 100, "a\n\n", "", [2, 3, 2, 3], false),
     ("a\nb", 2, 100, "a\nb", "", [2, 3, 2, 3], false),
-    ("a\nb\n", 2, 100, "a\nb\n", "", [2, 4, 2, 4], false),
     ("a\nb\n\n", 2, 100, "b\n", "lines", [3, 5, 2, 2], false),
-    ("a\nb\nc", 2, 100, "b\nc", "lines", [3, 5, 2, 3], false),
     ("a\nb\nc\n", 2, 100, "b\nc", "lines", [3, 6, 2, 3], false),
-    ("a\nb\nc\n", 1, 100, "c", "lines", [3, 6, 1, 1], false),
     ("a\nb\nc\n", 3, 6, "a\nb\nc\n", "", [3, 6, 3, 6], false),
     ("a\nb\nc\n", 3, 5, "a\nb\nc", "lines", [3, 6, 3, 5], false),
-    ("a\nb\nc\n", 3, 4, "b\nc", "bytes", [3, 6, 2, 3], false),
-    ("a\nb\nc\n", 3, 3, "b\nc", "bytes", [3, 6, 2, 3], false),
     ("a\nb\nc\n", 3, 2, "c", "bytes", [3, 6, 1, 1], false),
-    ("a\nb\nc\n", 3, 1, "c", "bytes", [3, 6, 1, 1], false),
     ("a\nb\nc\n", 3, 0, "", "bytes", [3, 6, 1, 0], true),
     ("\n\n\n", 2, 100, "\n", "lines", [3, 3, 2, 1], false),
-    ("\n\n\n", 5, 2, "\n\n", "lines", [3, 3, 3, 2], false),
     ("\n\n\n", 5, 1, "\n", "bytes", [3, 3, 2, 1], false),
     ("\n\n\n", 5, 0, "", "bytes", [3, 3, 1, 0], false),
     ("hello\n", 10, 5, "hello", "lines", [1, 6, 1, 5], false),
     ("hello\n", 10, 4, "ello", "bytes", [1, 6, 1, 4], true),
-    ("hello", 10, 4, "ello", "bytes", [1, 5, 1, 4], true),
     ("hello", 1, 4, "ello", "lines", [1, 5, 1, 4], true),
-    ("hello", 0, 4, "", "lines", [1, 5, 0, 0], false),
-    ("hello\n", 1, 5, "hello", "lines", [1, 6, 1, 5], false),
     ("one\ntwo\nthree", 10, 9, "two\nthree", "bytes", [3, 13, 2, 9], false),
-    ("one\ntwo\nthree", 10, 8, "three", "bytes", [3, 13, 1, 5], false),
     ("one\ntwo\nthree", 2, 9, "two\nthree", "lines", [3, 13, 2, 9], false),
-    ("one\ntwo\nthree", 2, 8, "three", "bytes", [3, 13, 1, 5], false),
     ("one\ntwo\nthree\n", 10, 13, "one\ntwo\nthree", "lines", [3, 14, 3, 13], false),
-    ("one\ntwo\nthree\n", 10, 14, "one\ntwo\nthree\n", "", [3, 14, 3, 14], false),
     ("x\nhello", 5, 3, "llo", "bytes", [2, 7, 1, 3], true),
     ("x\nhello", 1, 3, "llo", "lines", [2, 7, 1, 3], true),
     ("h\u{e9}llo", 5, 4, "llo", "bytes", [1, 6, 1, 3], true),
-    ("h\u{e9}llo", 5, 5, "\u{e9}llo", "bytes", [1, 6, 1, 5], true),
-    ("a\u{20ac}b\u{20ac}", 9, 4, "b\u{20ac}", "bytes", [1, 8, 1, 4], true),
     ("a\u{20ac}b\u{20ac}", 9, 5, "b\u{20ac}", "bytes", [1, 8, 1, 4], true),
     ("a\u{20ac}b\u{20ac}", 9, 3, "\u{20ac}", "bytes", [1, 8, 1, 3], true),
-    ("a\u{20ac}b\u{20ac}", 9, 2, "", "bytes", [1, 8, 1, 0], true),
     ("\u{1f600}", 9, 3, "", "bytes", [1, 4, 1, 0], true),
     ("\u{1f600}\n", 9, 4, "\u{1f600}", "lines", [1, 5, 1, 4], false),
-    ("\u{1f600}\n", 9, 3, "", "bytes", [1, 5, 1, 0], true),
     ("a\r\nb\r\nc\r\n", 2, 100, "b\r\nc\r", "lines", [3, 9, 2, 5], false),
-    ("\n\nabc", 2, 3, "abc", "bytes", [3, 5, 1, 3], false),
     ("\n\nabc", 3, 4, "\nabc", "bytes", [3, 5, 2, 4], false),
     ("abc\n\n", 3, 1, "", "bytes", [2, 5, 1, 0], false),
-    ("abc\n\n", 3, 0, "", "bytes", [2, 5, 1, 0], false),
     ("l1\nl2\n\nl4\n", 3, 6, "l2\n\nl4", "lines", [4, 10, 3, 6], false),
 ];
 
@@ -87,6 +62,9 @@ fn every_count_is_what_pi_gives() {
 }
 
 /// rule: unified-exec.md, Truncation, retention, text: Line and byte counts are pi's
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps the tail: whole lines, at
+///   most 2,000
+/// rule: unified-exec.md, Truncation, retention, text: Truncation keeps at most 50 KiB
 #[test]
 fn large_texts_are_cut_as_pi_cuts_them() {
     let seq = |n: usize| (1..=n).map(|i| format!("{i}\n")).collect::<String>();
@@ -94,13 +72,9 @@ fn large_texts_are_cut_as_pi_cuts_them() {
     let huge = "z".repeat(70_000);
     let table = [
         (seq(3000), "lines", [3000, 13893, 2000, 9999], false),
-        (seq(2000), "", [2000, 8893, 2000, 8893], false),
         (seq(2001), "lines", [2001, 8898, 2000, 8895], false),
-        (seq(100_000), "lines", [100_000, 588_895, 2000, 12000], false),
         (wide, "bytes", [900, 90_000, 512, 51_199], false),
-        (huge.clone(), "bytes", [1, 70_000, 1, 51_200], true),
         (format!("first\n{huge}\n"), "bytes", [2, 70_007, 1, 51_200], true),
-        ("z".repeat(51_200), "", [1, 51_200, 1, 51_200], false),
         (format!("{}\n", "z".repeat(51_200)), "lines", [1, 51_201, 1, 51_200], false),
         ("\u{20ac}".repeat(20_000), "bytes", [1, 60_000, 1, 51_198], true),
     ];
@@ -115,55 +89,19 @@ fn large_texts_are_cut_as_pi_cuts_them() {
 #[test]
 fn sizes_are_written_as_pi_writes_them() {
     let table = [
-        (0, "0B"),
-        (1, "1B"),
         (1023, "1023B"),
-        (1024, "1.0KB"),
         (1075, "1.0KB"),
         (1076, "1.1KB"),
-        (1127, "1.1KB"),
         (1280, "1.3KB"),
-        (1281, "1.3KB"),
         (51_200, "50.0KB"),
-        (52_377, "51.1KB"),
         (1_048_575, "1024.0KB"),
         (1_048_576, "1.0MB"),
-        (1_101_005, "1.1MB"),
-        (1_310_720, "1.3MB"),
         (52_428_800, "50.0MB"),
-        (5_368_709_120, "5120.0MB"),
     ];
     for (bytes, expected) in table {
         assert_eq!(format_size(bytes), expected, "{bytes}");
     }
     assert!(format_size(usize::MAX).ends_with("MB"));
-}
-
-/// rule: unified-exec.md, exec_command, result: footer: `[Showing lines A-B of N. Full output:
-///   PATH]`
-#[test]
-fn the_footer_says_what_is_shown_and_where_the_rest_is() {
-    let seq: String = (1..=3000).map(|i| format!("{i}\n")).collect();
-    let wide = format!("{}\n", "y".repeat(99)).repeat(900);
-    let huge = format!("first\n{}\n", "z".repeat(70_000));
-    let table = [
-        ("hi\n".to_owned(), None),
-        (seq, Some("[Showing lines 1001-3000 of 3000. Full output: /tmp/a.log]")),
-        (wide, Some("[Showing lines 389-900 of 900 (50.0KB limit). Full output: /tmp/a.log]")),
-        (
-            huge,
-            Some(
-                "[Showing last 50.0KB of final line (line 2 is larger than the 50.0KB limit). \
-                 Full output: /tmp/a.log]",
-            ),
-        ),
-    ];
-    for (text, expected) in table {
-        let (_, t) = truncate_tail(&text, 2000, 50 * 1024);
-        assert_eq!(footer(&t, Some("/tmp/a.log")).as_deref(), expected);
-        let without_log = expected.map(|line| line.replace(". Full output: /tmp/a.log", ""));
-        assert_eq!(footer(&t, None), without_log);
-    }
 }
 
 /// The rule told with a list of lines.
@@ -192,7 +130,7 @@ fn model(text: &str, max_lines: usize, max_bytes: usize) -> String {
 fn random_text_is_cut_as_the_model_cuts_it() {
     let mut random = random(0xA076_1D64_78BD_642F);
     let alphabet = ['a', 'b', '\n', '\n', '\u{e9}', '\u{20ac}', '\u{1f600}'];
-    for _ in 0..20_000 {
+    for _ in 0..7_000 {
         let text: String = (0..random(30)).map(|_| alphabet[random(alphabet.len())]).collect();
         let (max_lines, max_bytes) = (random(8), random(40));
         let (kept, t) = truncate_tail(&text, max_lines, max_bytes);

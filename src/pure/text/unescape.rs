@@ -138,40 +138,12 @@ mod tests {
     /// rule: unified-exec.md, write_stdin: Anything else keeps its backslash
     #[test]
     fn what_is_no_escape_is_taken_literally() {
-        let table = [
-            "\\q",
-            "\\",
-            "a\\",
-            "\\N\\R\\X41\\U0041",
-            "\\1\\9\\ \\-",
-            "\\x",
-            "\\x1",
-            "\\x1g",
-            "\\xg1",
-            "\\x+1",
-            "\\x\u{e9}",
-            "\\u",
-            "\\u123",
-            "\\u12g4",
-            "\\u+123",
-            "\\u{}",
-            "\\u{",
-            "\\u{41",
-            "\\u{110000}",
-            "\\u{0000041}",
-            "\\u{d800}",
-            "\\u{DFFF}",
-            "\\u{4 1}",
-            "\\u{xyz}",
-            "\\uD83D",
-            "\\uD83Dx",
-            "\\uDE00\\uD83D",
-            "\\uDE00\\uDE00",
-            "\\uD83D\\u{DE00}",
-            "\\\u{e9}\u{20ac}",
-            "raw \u{1}\u{1b}[A\t\r\n\u{0} \u{1f600}",
-        ];
-        for chars in table {
+        let all = "\\q|\\|a\\|\\N\\R\\X41\\U0041|\\1\\9\\ \\-|\\x|\\x1|\\x1g|\\xg1|\\x+1|\\x\u{e9}|\
+            \\u|\\u123|\\u12g4|\\u+123|\\u{}|\\u{|\\u{41|\\u{110000}|\\u{0000041}|\\u{d800}|\
+            \\u{DFFF}|\\u{4 1}|\\u{xyz}|\\uD83D|\\uD83Dx|\\uDE00\\uD83D|\\uDE00\\uDE00|\
+            \\uD83D\\u{DE00}|\\\u{e9}\u{20ac}|\
+            raw \u{1}\u{1b}[A\t\r\n\u{0} \u{1f600}";
+        for chars in all.split('|') {
             assert_eq!(unescape(chars), chars.as_bytes(), "{chars:?}");
         }
     }
@@ -190,7 +162,7 @@ mod tests {
     fn random_text_never_panics_or_grows() {
         let mut random = random(0x2545_F491_4F6C_DD1D);
         let alphabet: Vec<char> = "\\\\\\\\xu{}0aAdDeE8Fn'\"\u{e9}\u{1f600}".chars().collect();
-        for _ in 0..20_000 {
+        for _ in 0..7_000 {
             let text: String = (0..random(24)).map(|_| alphabet[random(alphabet.len())]).collect();
             let decoded = unescape(&text);
             assert!(decoded.len() <= text.len(), "{text:?}");

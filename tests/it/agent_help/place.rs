@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{ndjson, write_pi};
-use crate::common::{eventually, outside};
+use crate::common::{eventually, execd_command, outside};
 
 /// A directory with a pi of our own.
 pub struct Place(TempDir);
@@ -34,10 +34,9 @@ impl Place {
 
     /// execd with these words.
     pub fn execd(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_execd"));
+        let mut command = execd_command();
         command.args(words).current_dir(self.path()).env("TMPDIR", self.path());
         command.env("XDG_RUNTIME_DIR", self.path()).env("EXECD_PI", self.path().join("pi"));
-        command.env_remove("EXECD_SESSION_ID").env_remove("EXECD_INSTANCE");
         command.env("LC_ALL", "C").env_remove("NO_COLOR");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

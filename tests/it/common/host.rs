@@ -9,15 +9,33 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
-use super::outside::{children, is_alive, pids, status_number, until_idle};
-use super::{AT_ONCE, Execd, PATIENCE, PAUSE, eventually, send_signal};
+use super::outside::{children, cmdline, environ, is_alive, pids, status_number, until_idle};
+use super::{AT_ONCE, Execd, PATIENCE, comes_within, eventually, send_signal};
+
+/// The execd that is tested.
+pub const EXECD: &str = env!("CARGO_BIN_EXE_execd");
 
 /// The mark in the environment of execd and of all that it starts.
 const RUN_VARIABLE: &str = "EXECD_TEST_RUN";
+
+/// A command line of execd, without words yet, for which it is no matter whether the tests were
+/// started by an execd, or with its settings.
+pub fn execd_command() -> Command {
+    apart_from_ours(EXECD)
+}
+
+fn apart_from_ours(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for name in ["EXECD_LOG", "EXECD_SESSION_ID", "EXECD_INSTANCE"] {
+        command.env_remove(name);
+    }
+    command.env_remove("PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS");
+    command
+}
 
 /// An execd that is to be started, in directories of its own.
 pub struct Setup {
@@ -30,12 +48,12 @@ pub struct Setup {
 impl Setup {
     /// The execd that is tested.
     pub fn new(args: &[&str]) -> Self {
-        Self::of(&[env!("CARGO_BIN_EXE_execd")], args)
+        Self::of(&[EXECD], args)
     }
 
     /// The same behind words that exec it in the end; where there are none, as [`Self::new`].
     pub fn behind(words: &[&str], args: &[&str]) -> Self {
-        Self::of(&[words, &[env!("CARGO_BIN_EXE_execd")]].concat(), args)
+        Self::of(&[words, &[EXECD]].concat(), args)
     }
 
     /// Another binary of execd, or words before one.
@@ -48,7 +66,7 @@ impl Setup {
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
         let count = RUNS.fetch_add(1, Ordering::Relaxed);
         let run = format!("{}-{nanos}-{count}", std::process::id());
-        let mut command = Command::new(words[0]);
+        let mut command = apart_from_ours(words[0]);
         command
             .args(&words[1..])
             .args(args)
@@ -61,10 +79,6 @@ impl Setup {
             .env_remove("TERM")
             // Many tests send lines that are refused, and look at the end for other reasons.
             .env("EXECD_LENIENT", "1")
-            .env_remove("EXECD_LOG")
-            .env_remove("EXECD_SESSION_ID")
-            .env_remove("EXECD_INSTANCE")
-            .env_remove("PI_UNIFIED_EXEC_MAX_EMPTY_POLL_MS")
             .stderr(Stdio::null());
         Self { command, run, dir, watched: true }
     }
@@ -181,14 +195,9 @@ impl Host {
 
     /// Waits for execd's end.
     pub fn wait_exit(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.try_exit() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "execd does not end; stderr:\n{}", self.stderr());
-            thread::sleep(PAUSE);
-        }
+        let ended = comes_within(PATIENCE, || self.try_exit().is_some());
+        assert!(ended, "execd does not end; stderr:\n{}", self.stderr());
+        self.exit.expect("it has ended")
     }
 
     /// Waits for execd's end; gives its exit code.
@@ -306,8 +315,7 @@ impl Host {
     /// environment any more by which its session could be known, and still counts as alive.
     pub fn until_no_session_process(&self) {
         let is_leaving = |(pid, state): &(i32, char)| {
-            *state != 'Z'
-                && std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|e| e.is_empty())
+            *state != 'Z' && environ(*pid).is_some_and(|all| all.is_empty())
         };
         eventually("the sessions' processes are gone", || {
             self.session_processes().is_empty() && !children(self.pid()).iter().any(is_leaving)
@@ -331,12 +339,11 @@ impl Drop for Host {
             let left = if self.watched { self.session_processes() } else { self.processes() };
             end_all(&left);
         }
-        let deadline = Instant::now() + AT_ONCE;
-        let mut left = self.processes();
-        while !left.is_empty() && Instant::now() < deadline {
-            thread::sleep(PAUSE);
+        let mut left = Vec::new();
+        comes_within(AT_ONCE, || {
             left = self.processes();
-        }
+            left.is_empty()
+        });
         end_all(&left);
         if self.watched && !left.is_empty() && !thread::panicking() {
             panic!("left behind after execd was killed: {left:#?}");
@@ -351,7 +358,7 @@ fn end_all(processes: &[Process]) {
 }
 
 fn process_with(pid: i32, mark: &str) -> Option<Process> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = environ(pid)?;
     let mut variables = environment.split(|byte| *byte == 0);
     if !variables.any(|variable| variable == mark.as_bytes()) || !is_alive(pid) {
         return None;
@@ -360,7 +367,6 @@ fn process_with(pid: i32, mark: &str) -> Option<Process> {
         .split(|byte| *byte == 0)
         .find_map(|variable| variable.strip_prefix(b"EXECD_SESSION_ID="))
         .map(|id| String::from_utf8_lossy(id).into_owned());
-    let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let command = String::from_utf8_lossy(&command).replace('\0', " ").trim().to_owned();
+    let command = String::from_utf8_lossy(&cmdline(pid)).replace('\0', " ").trim().to_owned();
     Some(Process { pid, command, session })
 }

@@ -11,9 +11,11 @@
 //! | `mcp_lines`, `json_schema` | what every line of `execd mcp` keeps to |
 //! | `data`, `tmux`, `release` | bytes for tests, a terminal that draws, the release binary |
 //!
-//! Every wait has a deadline of [`PATIENCE`], and none is a sleep that hopes: replies are
-//! waited for, `ping` is the barrier that shows that a reply has not come, and outside facts
-//! are looked at again and again until they hold ([`eventually`]).
+//! An execd is started by [`Setup`] (most often as [`Execd::start`]), a command line of it by
+//! [`execd_command`]. Every wait has a deadline of [`PATIENCE`], and none is a sleep that hopes:
+//! replies are waited for, `ping` is the barrier that shows that a reply has not come, and outside
+//! facts are looked at again and again until they hold ([`eventually`], [`comes_within`]). What is
+//! known of a process is asked of `outside`.
 #![allow(dead_code, unused_imports)]
 // No test uses all of it.
 // The bans are for execd's own code; a test has threads, waits and looks at the clock.
@@ -41,12 +43,12 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-pub use host::{Host, Process, Setup};
+pub use host::{EXECD, Host, Process, Setup, execd_command};
 pub use lines::Incoming;
 pub use lines::{
     is_nonblocking, is_notification, is_readable, make_raw, open_pty, until_readable, value,
 };
-pub use outside::{is_alive, left_out};
+pub use outside::{is_alive, left_out, process_state};
 pub use rules::{expected_footer, expected_header};
 use serde_json::{Value, json};
 
@@ -520,28 +522,17 @@ impl Execd {
 
     /// Takes output until it holds `text`; returns all that was taken.
     pub fn read_until(&mut self, session: u64, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
         let mut all = String::new();
-        loop {
+        let came = looks_within(PATIENCE, 5 * PAUSE, || {
             let result = self.poll_now(session);
             all.push_str(output(&result));
-            if all.contains(text) {
-                return all;
-            }
-            assert!(
-                result.get("session_id").is_some(),
-                "exited without {text:?}: {all:?} {result}"
-            );
-            assert!(Instant::now() < deadline, "no {text:?} in {PATIENCE:?}: {all:?}");
-            thread::sleep(5 * PAUSE);
-        }
-    }
-
-    /// As [`Self::read_until`], of a session that was just opened: what its reply has counts.
-    pub fn read_on_until(&mut self, opened: &Value, text: &str) {
-        if !output(opened).contains(text) {
-            self.read_until(session_of(opened), text);
-        }
+            let came = all.contains(text);
+            let goes_on = result.get("session_id").is_some();
+            assert!(came || goes_on, "exited without {text:?}: {all:?} {result}");
+            came
+        });
+        assert!(came, "no {text:?} in {PATIENCE:?}: {all:?}");
+        all
     }
 
     /// A write_stdin, then output is taken until it holds `text`; returns all that was taken.
@@ -584,11 +575,9 @@ impl Execd {
 
     /// Waits until a listing shows the session as exited.
     pub fn until_listed_exited(&mut self, session: u64) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.listed(session).expect("the session is listed")["running"] == true {
-            assert!(Instant::now() < deadline, "session {session} does not exit");
-            thread::sleep(PAUSE);
-        }
+        eventually(&format!("session {session} exits"), || {
+            self.listed(session).expect("the session is listed")["running"] == false
+        });
     }
 
     /// The log writer of this execd, once it has become that.
@@ -607,12 +596,6 @@ impl Execd {
 
 // ---- Facts from outside -----------------------------------------------------------------
 
-/// The state letter of /proc/PID/stat.
-pub fn process_state(pid: i32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
-}
-
 /// Sends a signal to a process.
 pub fn send_signal(pid: i32, signal: i32) {
     // SAFETY: kill takes two numbers and touches no memory of ours.
@@ -620,12 +603,25 @@ pub fn send_signal(pid: i32, signal: i32) {
 }
 
 /// Looks at a fact outside of execd until it holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    assert!(comes_within(PATIENCE, holds), "waited {PATIENCE:?} until {what}");
+}
+
+/// The same in this time, for who has more to say where it does not come to hold.
+pub fn comes_within(patience: Duration, holds: impl FnMut() -> bool) -> bool {
+    looks_within(patience, PAUSE, holds)
+}
+
+/// The same with another pause between two looks, of which each costs something.
+pub fn looks_within(patience: Duration, pause: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
     while !holds() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} until {what}");
-        thread::sleep(PAUSE);
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(pause);
     }
+    true
 }
 
 /// Waits until a file exists.
@@ -654,16 +650,12 @@ pub fn until_file(name: &str) -> String {
 /// Waits until the log of a session holds `text`: it has printed that, and nobody took it.
 pub fn until_logged(result: &Value, text: &str) {
     let path = log_path(result);
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let log = std::fs::read(&path).unwrap_or_default();
-        if contains(&log, text.as_bytes()) {
-            return;
-        }
-        let log = String::from_utf8_lossy(&log);
-        assert!(Instant::now() < deadline, "no {text:?} in {}: {log:?}", path.display());
-        thread::sleep(PAUSE);
-    }
+    let mut log = Vec::new();
+    let came = comes_within(PATIENCE, || {
+        log = std::fs::read(&path).unwrap_or_default();
+        contains(&log, text.as_bytes())
+    });
+    assert!(came, "no {text:?} in {}: {:?}", path.display(), String::from_utf8_lossy(&log));
 }
 
 /// Whether `bytes` hold `part`.
@@ -780,21 +772,7 @@ pub fn terminal_settings(terminal: &File) -> Vec<String> {
 /// A time as RFC 3339 UTC with milliseconds.
 pub fn utc_stamp(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).expect("after 1970");
-    let seconds = i64::try_from(since.as_secs()).expect("a date");
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days since 1970 to a civil date, in eras of 400 years that begin on 1 March.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    let (hour, minute) = (second / 3_600, second / 60 % 60);
-    let millis = since.subsec_millis();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}.{millis:03}Z", second % 60)
+    execd::pure::time::rfc3339::format_utc_ms(i64::try_from(since.as_millis()).expect("a date"))
 }
 
 /// Shows that a text is ISO 8601 with milliseconds and Z.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{PATIENCE, PAUSE, eventually, send_signal};
+use super::{PATIENCE, PAUSE, comes_within, eventually, looks_within, send_signal};
 
 /// Says why a test is left out.
 #[allow(clippy::print_stderr)] // A test that is left out silently would look like one that ran.
@@ -79,6 +79,28 @@ pub fn stat_fields(pid: i32) -> Option<Vec<String>> {
     Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
 }
 
+/// The letter of a process's state; none where it is gone.
+pub fn process_state(pid: i32) -> Option<char> {
+    stat_fields(pid)?[0].chars().next()
+}
+
+/// The words of a process, each with a NUL behind it; nothing where it is gone.
+pub fn cmdline(pid: i32) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+}
+
+/// The variables that a process was started with, each with a NUL behind it; empty where it is on
+/// its way out.
+pub fn environ(pid: i32) -> Option<Vec<u8>> {
+    std::fs::read(format!("/proc/{pid}/environ")).ok()
+}
+
+/// Whether a process was started with this variable at this value: NAME=VALUE.
+pub fn has_variable(pid: i32, mark: &str) -> bool {
+    let all = environ(pid).unwrap_or_default();
+    all.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+}
+
 /// What a process is to sessions, groups and terminals.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
@@ -116,7 +138,7 @@ pub fn until_runs(pid: i32, name: &str) {
 
 /// Whether a process exists and is no zombie.
 pub fn is_alive(pid: i32) -> bool {
-    stat_fields(pid).is_some_and(|fields| fields[0] != "Z" && fields[0] != "X")
+    process_state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
 /// All pids.
@@ -142,7 +164,7 @@ pub fn children(pid: i32) -> Vec<(i32, char)> {
 pub fn helper_of(execd: i32, name: &str) -> Option<i32> {
     let flags = format!("--execd-pid\0{execd}\0");
     let is_it = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = cmdline(*pid);
         comm(*pid) == name && String::from_utf8_lossy(&line).contains(&flags) && is_alive(*pid)
     };
     pids().into_iter().find(is_it)
@@ -246,7 +268,7 @@ fn filtered(statements: Vec<libc::sock_filter>) -> impl FnMut() + Send + Sync + 
 
 /// The environment that a process was started with.
 pub fn environment(pid: i32) -> BTreeMap<String, String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
+    let bytes = environ(pid).expect("it runs");
     let text = String::from_utf8_lossy(&bytes);
     let pair = |entry: &str| entry.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned()));
     text.split('\0').filter_map(pair).collect()
@@ -255,12 +277,7 @@ pub fn environment(pid: i32) -> BTreeMap<String, String> {
 /// The processes that were started with this variable at this value.
 pub fn marked(name: &str, value: &str) -> Vec<i32> {
     let mark = format!("{name}={value}");
-    let ours = |pid: &i32| {
-        // A process may end while it is looked at.
-        let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        bytes.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()) && is_alive(*pid)
-    };
-    pids().into_iter().filter(ours).collect()
+    pids().into_iter().filter(|pid| has_variable(*pid, &mark) && is_alive(*pid)).collect()
 }
 
 /// How busy a process has been: its reads and writes, and how often it went to sleep. Equal
@@ -279,23 +296,22 @@ pub fn activity(pid: i32) -> (u64, u64, u64) {
 /// the number stays the same. A machine that is slow can only make this wait longer or end early,
 /// so what is asserted afterwards must be something that never holds wrongly.
 pub fn until_idle(pid: i32, mut also: impl FnMut() -> u64) {
-    let deadline = Instant::now() + PATIENCE;
     let mut last = (String::new(), 0);
     let mut same = 0;
-    while same < 40 {
+    let idle = looks_within(PATIENCE, 5 * PAUSE, || {
         let fields = stat_fields(pid).expect("it runs");
         let now = (format!("{} {} {}", fields[0], fields[11], fields[12]), also());
         same = if now == last && fields[0] == "S" { same + 1 } else { 0 };
         last = now;
-        assert!(Instant::now() < deadline, "{pid} does not become idle");
-        thread::sleep(5 * PAUSE);
-    }
+        same == 40
+    });
+    assert!(idle, "{pid} does not become idle");
 }
 
 /// Stops a process and waits until it stands.
 pub fn stop(pid: i32) {
     send_signal(pid, libc::SIGSTOP);
-    eventually("it is stopped", || stat_fields(pid).is_some_and(|f| f[0] == "T" || f[0] == "t"));
+    eventually("it is stopped", || matches!(process_state(pid), Some('T' | 't')));
 }
 
 /// Lets a stopped process go on.
@@ -349,11 +365,7 @@ impl Trace {
 
     fn end(&mut self) {
         send_signal(i32::try_from(self.child.id()).expect("a pid"), libc::SIGINT);
-        let deadline = Instant::now() + PATIENCE;
-        while self.child.try_wait().expect("our child").is_none() {
-            assert!(Instant::now() < deadline, "strace does not detach");
-            thread::sleep(PAUSE);
-        }
+        eventually("strace detaches", || self.child.try_wait().expect("our child").is_some());
     }
 }
 
@@ -376,18 +388,12 @@ pub fn end_of(child: &mut Child) -> ExitStatus {
 
 /// The same of one that has much to do.
 pub fn end_within(child: &mut Child, patience: Duration) -> ExitStatus {
-    let deadline = Instant::now() + patience;
-    loop {
-        if let Some(status) = child.try_wait().expect("our child") {
-            return status;
-        }
-        if Instant::now() >= deadline {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("{} has not ended in {patience:?}", child.id());
-        }
-        thread::sleep(PAUSE);
+    if !comes_within(patience, || child.try_wait().expect("our child").is_some()) {
+        let _ = child.kill();
+        let _ = child.wait();
+        panic!("{} has not ended in {patience:?}", child.id());
     }
+    child.wait().expect("it has ended")
 }
 
 /// Runs a program to its end, as [`end_of`] waits for it.

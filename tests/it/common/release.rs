@@ -2,16 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use super::EXECD;
+use super::outside::end_within;
 
 /// How long building it may take, other builds that hold cargo's lock included.
 const BUILD_PATIENCE: Duration = Duration::from_secs(600);
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// The path of the release binary, which is built into the target directory of this test where
 /// it is not there yet. Tests that run beside this one wait for cargo's lock, and find it made.
 pub fn binary() -> PathBuf {
-    let tested = Path::new(env!("CARGO_BIN_EXE_execd"));
+    let tested = Path::new(EXECD);
     if !cfg!(debug_assertions) {
         return tested.to_owned();
     }
@@ -23,17 +25,7 @@ pub fn binary() -> PathBuf {
         .stdin(Stdio::null())
         .spawn()
         .expect("cargo starts");
-    let deadline = Instant::now() + BUILD_PATIENCE;
-    let status = loop {
-        if let Some(status) = build.try_wait().expect("cargo is our child") {
-            break status;
-        }
-        if Instant::now() >= deadline {
-            let _ = build.kill();
-            panic!("the release binary was not built in {BUILD_PATIENCE:?}");
-        }
-        std::thread::sleep(PAUSE);
-    };
+    let status = end_within(&mut build, BUILD_PATIENCE);
     assert!(status.success(), "cargo build --release: {status}");
     target.join("release/execd")
 }

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{PATIENCE, left_out};
+use super::{PATIENCE, eventually, left_out, looks_within};
 
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -111,15 +110,13 @@ impl Tmux {
 
     /// Waits until the screen fits.
     pub fn until_screen(&self, what: &str, mut fits: impl FnMut(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let screen = self.screen();
-            if fits(&screen) {
-                return screen;
-            }
-            assert!(Instant::now() < deadline, "waited for {what}; the screen is:\n{screen}");
-            thread::sleep(PAUSE);
-        }
+        let mut screen = String::new();
+        let came = looks_within(PATIENCE, PAUSE, || {
+            screen = self.screen();
+            fits(&screen)
+        });
+        assert!(came, "waited for {what}; the screen is:\n{screen}");
+        screen
     }
 
     /// Waits until the screen shows this text.
@@ -132,11 +129,7 @@ impl Tmux {
     pub fn settings(&self, name: &str) -> String {
         let file = self.dir.path().join(name);
         self.line(&format!(" stty -a >{0}.new; mv {0}.new {0}", file.display()));
-        let deadline = Instant::now() + PATIENCE;
-        while !file.exists() {
-            assert!(Instant::now() < deadline, "no settings; the screen is:\n{}", self.screen());
-            thread::sleep(PAUSE);
-        }
+        eventually("the shell has printed its settings", || file.exists());
         let settings = std::fs::read_to_string(&file).expect("settings");
         std::fs::remove_file(file).expect("it is there");
         settings

@@ -5,13 +5,12 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
-use std::thread;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::lines::{Incoming, value};
-use super::{PATIENCE, PAUSE};
+use super::{PATIENCE, comes_within};
 
 /// A connection whose lines a thread reads.
 pub struct Wire {
@@ -24,14 +23,14 @@ pub struct Wire {
 
 /// Connects without reading anything.
 pub fn connect(path: &Path) -> UnixStream {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match UnixStream::connect(path) {
-            Ok(stream) => return stream,
-            Err(error) => assert!(Instant::now() < deadline, "{}: {error}", path.display()),
+    let mut connected = UnixStream::connect(path);
+    comes_within(PATIENCE, || {
+        if connected.is_err() {
+            connected = UnixStream::connect(path);
         }
-        thread::sleep(PAUSE);
-    }
+        connected.is_ok()
+    });
+    connected.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 impl Wire {

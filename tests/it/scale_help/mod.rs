@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::agent_help::{answer, failed_answer, ndjson, write_program};
-use crate::common::{eventually, outside, send_signal};
+use crate::common::{EXECD, contains, eventually, outside, send_signal};
 
 /// What all processes of a batch have in their environment, with its directory; those of execd that
 /// keep little of theirs have it too.
@@ -68,8 +68,7 @@ impl Batch {
         for name in ["task.sh", "array.sh", "submit.sh", "here.sh"] {
             std::fs::write(batch.at(name), script(name)).expect("a script");
         }
-        let execd = env!("CARGO_BIN_EXE_execd");
-        std::os::unix::fs::symlink(execd, batch.at("bin/execd")).expect("a link");
+        std::os::unix::fs::symlink(EXECD, batch.at("bin/execd")).expect("a link");
         write_program(&batch.at("bin/pi"), PI);
         for (name, lines) in [
             ("done", answer("Done.")),
@@ -176,10 +175,7 @@ pub fn parallel_of(child: &Child) -> i32 {
     let shell = i32::try_from(child.id()).expect("a pid");
     let find = || {
         let children = outside::children(shell).into_iter().map(|(pid, _)| pid);
-        children.into_iter().find(|pid| {
-            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).contains("parallel\0")
-        })
+        children.into_iter().find(|pid| contains(&outside::cmdline(*pid), b"parallel\0"))
     };
     eventually("parallel runs", || find().is_some());
     find().expect("it runs")
