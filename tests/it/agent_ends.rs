@@ -7,10 +7,11 @@ use crate::common::*;
 use serde_json::{Value, json};
 
 /// Children of pi in its session and in others, one of them with the marks of another execd, one
-/// deaf to SIGTERM.
+/// deaf to SIGTERM. None starts others: what is forked in the moment of its parent's end, outside
+/// of the session, may outlive the run.
 const CHILDREN: &str = "sleep 1000 & setsid sleep 1000 & EXECD_INSTANCE=x EXECD_SESSION_ID=1 setsid \
                         sleep 1000 & setsid bash -c \
-                        'trap \"\" TERM; while :; do sleep 0.05; done' &";
+                        'trap \"\" TERM; exec sleep 1000' &";
 /// Goes on for ever, with [`CHILDREN`] that were started before the first line was written: what is
 /// started in the moment of pi's end, and leaves its session, may outlive it.
 const STAY: &str = "wait $children";

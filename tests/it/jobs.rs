@@ -289,6 +289,33 @@ fn clients_that_send_more_than_the_queue_has_room_for_take_no_memory() {
     }
 }
 
+/// A long request waited until the queue was empty, however many short ones came after it.
+/// rule: cli.md, NDJSON for scripts: The queue has room for 1,024 requests; a client with one more
+///   is not read until it fits
+#[test]
+fn a_long_request_keeps_its_place_before_short_ones() {
+    let mut execd = at_most("1");
+    hold(&mut execd);
+    let short = json!({"cmd": "echo >> order", "shell": "sh", "yield_time_ms": 30_000});
+    let first: Vec<u64> =
+        (0..5).map(|_| execd.start_request("exec_command", short.clone())).collect();
+    execd.ping();
+    let mut other = Wire::connect(&execd.socket());
+    // No program takes so long an argument: its start fails, in its turn.
+    let long = json!({"cmd": format!("true {}", "x".repeat(FLOOD_BYTES - 1_000))});
+    let long = other.send("exec_command", long);
+    (0..20).for_each(|_| execd.ping());
+    let later: Vec<u64> =
+        (0..300).map(|_| execd.start_request("exec_command", short.clone())).collect();
+    go(&execd, "go");
+    other.reply(long);
+    let order = std::fs::read(execd.file("order")).map_or(0, |order| order.len());
+    assert!(order < later.len() / 2, "{order} short ones went before it");
+    for id in first.into_iter().chain(later) {
+        execd.result_of(id);
+    }
+}
+
 /// rule: cli.md, NDJSON for scripts: `--jobs` is 1 to 64, and no more than the table of sessions
 ///   has room for
 #[test]
