@@ -90,7 +90,12 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     config.logs.by_path = one_session;
     // Whoever has started such an execd reads its answers.
     config.lenient = is_started;
-    let of_variables = settings::from_variables(&mut config, is_started, host::variable);
+    let not_taken = match (one_session, for_host) {
+        (true, _) => settings::NOT_OF_ONE_SESSION,
+        (_, true) => settings::OF_A_HOST,
+        _ => &[],
+    };
+    let of_variables = settings::from_variables(&mut config, not_taken, host::variable);
     config.debug = variable("EXECD_LOG").as_deref() == Some("debug");
     let before_words = arguments.iter().take_while(|word| *word != "--");
     let json = name == "run" && before_words.into_iter().any(|word| word == "--json");

@@ -14,10 +14,13 @@ use crate::limits::{
     MAX_SESSIONS_LIMIT, MIN_EMPTY_YIELD_TIME_MS, MIN_LOG_BOUND_BYTES, MIN_MAX_LINE_BYTES,
 };
 
-/// Settings that an execd does not take from variables that one of our programs has started: they
-/// are about that program's own lines.
-const NOT_OF_STARTED: [&str; 5] =
-    ["on-eof", "lease", "exit-after-silence", "max-line-bytes", "jobs"];
+/// Settings that an execd does not take from variables that was started for one session: they are
+/// about the lines of whoever has started it.
+pub const NOT_OF_ONE_SESSION: &[&str] =
+    &["on-eof", "lease", "exit-after-silence", "max-line-bytes", "jobs"];
+
+/// Settings that are about the lines of a host: the program between it and its execd goes by them.
+pub const OF_A_HOST: &[&str] = &["on-eof", "lease", "exit-after-silence", "max-line-bytes"];
 
 /// Reads a flag of the settings into `config`; gives the flag's value, where the flag has one, as
 /// it was typed.
@@ -56,10 +59,10 @@ fn all() -> impl Iterator<Item = &'static Flag> {
 /// the variable.
 pub fn from_variables(
     config: &mut Config,
-    is_started: bool,
+    not_taken: &[&str],
     value: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(), Reason> {
-    for row in all().filter(|row| !is_started || !NOT_OF_STARTED.contains(&row.name)) {
+    for row in all().filter(|row| !not_taken.contains(&row.name)) {
         let name = row.variable();
         let Some(value) = value(&name).filter(|value| !value.is_empty()) else { continue };
         if row.takes != Takes::Nothing {
@@ -187,10 +190,11 @@ mod tests {
 
     #[test]
     fn each_setting_is_taken_from_its_variable() {
-        let taken = |name: &str, value: &str, is_started: bool| {
+        let taken = |name: &str, value: &str, one_session: bool| {
             let mut config = Config::default();
             let given = |asked: &str| (asked == name).then(|| value.into());
-            from_variables(&mut config, is_started, given).map(|()| config)
+            let not_taken = if one_session { NOT_OF_ONE_SESSION } else { &[] };
+            from_variables(&mut config, not_taken, given).map(|()| config)
         };
         let plain = format!("{:?}", Config::default());
         for row in all() {

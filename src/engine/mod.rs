@@ -11,7 +11,6 @@
 //! | `watch` | the poll, and whose event a token is |
 //! | `sessions` | the table: listing, eviction, what outlives a session |
 //! | `client`, `clients`, `listener` | connections: one, all, and who is let in |
-//! | `codec` | a client that speaks another protocol |
 //! | `requests` | from a line to a method and its answer |
 //! | `put_off` | requests that wait for their turn |
 //! | `launch` | from what is to be run to a running session |

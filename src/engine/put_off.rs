@@ -249,6 +249,10 @@ impl<F: Families> Engine<F> {
 
     /// Carries out the requests whose turn it is, as many as may start in a turn.
     pub(super) fn start_in_turn(&mut self) {
+        if self.kept.starts.is_empty() {
+            // No start comes that would let the next ones in.
+            self.read_held();
+        }
         for _ in 0..REQUESTS_PER_TURN {
             if self.launcher.spawns_left == 0 {
                 return;

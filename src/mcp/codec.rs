@@ -98,13 +98,15 @@ impl Mcp {
     }
 
     /// Takes a notification of execd with its params, JSON text.
-    pub(super) fn notify(&mut self, method: &str, params: &[u8], out: &mut Vec<u8>) {
+    /// `crowded`: the host reads nothing, so that what goes on is told later, or not at all.
+    pub(super) fn notify(&mut self, method: &str, params: &[u8], crowded: bool, out: &mut Vec<u8>) {
         let note = Note::read(params);
         match method {
             "progress" | "tool_execution_output" | "agent_event" => {
                 let id = note.request_id.as_ref();
                 let running = id.and_then(|id| self.running_mut(id));
-                if let Some(progress) = running.and_then(|one| one.progress.as_mut()) {
+                let progress = running.and_then(|one| one.progress.as_mut());
+                if let Some(progress) = progress.filter(|_| !crowded) {
                     let heard = match method {
                         "agent_event" => Progress::heard_agent,
                         _ => Progress::heard,
@@ -116,7 +118,7 @@ impl Mcp {
                 push_channel(&note, out);
             }
             "window_exited" => self.late.window_exited(&note.fields),
-            "attach_output" => self.resources.changed(&note, clock::now_ns(), out),
+            "attach_output" => self.resources.changed(&note),
             "attach_ended" => self.resources.over(&note, out),
             _ => {}
         }

@@ -84,6 +84,9 @@ pub struct Asked {
     pub params: String,
 }
 
+/// Requests on our own account that may wait in execd besides the client's.
+const OWN_REQUESTS: usize = 24;
+
 /// What a request of the client's is for.
 #[derive(Debug)]
 enum What {
@@ -437,7 +440,8 @@ impl Mcp {
             let shown = wire::quoted(id.as_json());
             return Err(RpcError::invalid_request(&format!("id {shown} is still in flight")));
         }
-        if self.running.len() >= MAX_PENDING_REQUESTS {
+        // execd does not read on while so many of its requests wait, nor what is asked besides.
+        if self.running.len() >= MAX_PENDING_REQUESTS - OWN_REQUESTS {
             let message = "too many requests are waiting: await or cancel some first";
             return Err(RpcError::invalid_request(message));
         }

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use super::{Asked, Mcp};
 use crate::client::fresh::{FOR_HOST, Fresh};
 use crate::limits::{
-    LAST_FLUSH_MS, MAX_MAX_LINE_BYTES, NS_PER_MS, OUTBOX_HIGH_BYTES, OUTBOX_STOP_BYTES,
-    READ_BUFFER_BYTES,
+    LAST_FLUSH_MS, MAX_MAX_LINE_BYTES, NS_PER_MS, OUTBOX_GIVE_UP_BYTES, OUTBOX_HIGH_BYTES,
+    OUTBOX_STOP_BYTES, READ_BUFFER_BYTES,
 };
 use crate::pure::buffer::outbox::Outbox;
 use crate::pure::process::life::ExitStatus;
@@ -34,6 +34,9 @@ const MCP_LAST_CALLS_MS: u64 = 60_000;
 
 /// An execd that has lived for less is not replaced: the next one would end as soon.
 const MCP_SHORT_LIFE_MS: u64 = 1_000;
+
+/// An execd that was asked to end is killed after so long: its own times are over by then.
+const MCP_END_MS: u64 = 15_000;
 
 /// Asks execd to end with all that it has started. No request of a host has such an id.
 const SHUTDOWN: &[u8] = b"{\"id\":\"execd shutdown\",\"method\":\"shutdown\",\"params\":{}}\n";
@@ -79,6 +82,8 @@ pub struct Program {
     is_ending: bool,
     /// Until when calls that were piped in are waited for, once stdin has ended.
     last_calls_ns: Option<u64>,
+    /// When an execd that was asked to end is killed.
+    kill_ns: Option<u64>,
 }
 
 /// A line of execd's.
@@ -139,6 +144,7 @@ impl Program {
             heard_ns: clock::now_ns(),
             is_ending: false,
             last_calls_ns: None,
+            kill_ns: None,
         })
     }
 
@@ -152,7 +158,7 @@ impl Program {
                 }
                 if let Err(reason) = self.start_again() {
                     tell_people(&reason, LAST_FLUSH_MS);
-                    return 1;
+                    return self.last_words().max(1);
                 }
                 continue;
             }
@@ -164,16 +170,16 @@ impl Program {
         }
     }
 
-    /// Whether the host's lines are read: not while it takes no answers, or execd no requests.
-    fn may_read(&self) -> bool {
+    /// Whether the host's lines are taken up: not while it takes no answers, or execd no requests.
+    fn has_room(&self) -> bool {
         let unsent_bytes = self.execd.connection.unsent_bytes();
-        let is_over = self.input_ended || self.is_ending;
-        !is_over && self.outbox.len().max(unsent_bytes) < OUTBOX_STOP_BYTES
+        !self.is_ending && self.outbox.len().max(unsent_bytes) < OUTBOX_STOP_BYTES
     }
 
     fn wait(&mut self) {
-        let [messages, requests] = self.execd.connection.watches(true);
-        let input = Watch::new(0, self.may_read(), false);
+        let bounded = self.outbox.len() < OUTBOX_GIVE_UP_BYTES;
+        let [messages, requests] = self.execd.connection.watches(bounded);
+        let input = Watch::new(0, self.has_room() && !self.input_ended, false);
         let output = match (self.output_gone, self.outbox.is_empty()) {
             (true, _) => Watch::new(1, false, false),
             (false, true) => Watch::for_end(1),
@@ -181,7 +187,7 @@ impl Program {
         };
         let signals = Watch::new(self.signals.fd(), true, false);
         let mut all = [messages, requests, input, output, signals];
-        let at_once = self.lines.has_complete_line() && self.may_read();
+        let at_once = self.lines.has_complete_line() && self.has_room();
         poll::wait_for(&mut all, if at_once { Some(0) } else { self.due_ns() });
         self.execd.connection.move_on(&all[..2]);
         let [_, _, input, output, _] = all;
@@ -190,16 +196,27 @@ impl Program {
         }
         // Nobody reads: there is nobody to serve.
         if output.readable && !self.output_gone {
-            self.output_gone = true;
-            self.end_execd();
+            self.lose_host();
         }
+    }
+
+    /// Nobody reads any more.
+    fn lose_host(&mut self) {
+        self.output_gone = true;
+        if self.is_ending && self.start.waits_at_end {
+            // It waits for what runs.
+            self.execd.signal(signals::SIGTERM);
+        }
+        self.end_execd();
     }
 
     /// When there is something to do although nothing comes.
     fn due_ns(&self) -> Option<u64> {
-        let lease_ms = self.start.lease_ms.filter(|_| !self.input_ended);
+        let lease_ms = self.start.lease_ms.filter(|_| !self.input_ended && !self.is_ending);
         let silence_ns = lease_ms.map(|ms| self.heard_ns + ms * NS_PER_MS);
-        [self.mcp.due_ns(), silence_ns, self.last_calls_ns].into_iter().flatten().min()
+        let told = self.outbox.len() <= OUTBOX_HIGH_BYTES;
+        let told_ns = told.then(|| self.mcp.due_ns()).flatten();
+        [told_ns, silence_ns, self.last_calls_ns, self.kill_ns].into_iter().flatten().min()
     }
 
     fn read(&mut self) {
@@ -220,12 +237,13 @@ impl Program {
     fn write(&mut self) {
         while !self.output_gone && !self.outbox.is_empty() {
             match self.output.write(self.outbox.front()) {
-                Io::Moved(bytes) => self.outbox.consume(bytes),
-                Io::WouldBlock => return,
-                Io::Ended | Io::HungUp | Io::Failed(_) => {
-                    self.output_gone = true;
-                    self.end_execd();
+                Io::Moved(bytes) => {
+                    // One that takes answers is there.
+                    self.heard_ns = clock::now_ns();
+                    self.outbox.consume(bytes);
                 }
+                Io::WouldBlock => return,
+                Io::Ended | Io::HungUp | Io::Failed(_) => self.lose_host(),
             }
         }
         if self.output_gone {
@@ -237,8 +255,9 @@ impl Program {
     fn take_signals(&mut self) {
         while let Some(signal) = self.signals.next() {
             if signal != signals::SIGCHLD {
-                self.is_ending = true;
-                self.input_ended = true;
+                (self.is_ending, self.input_ended) = (true, true);
+                self.last_calls_ns = None;
+                self.kill_ns = Some(clock::now_ns() + MCP_END_MS * NS_PER_MS);
                 self.execd.signal(signal);
             }
         }
@@ -257,11 +276,8 @@ impl Program {
                     self.mcp.refuse(&id, &error.into(), out);
                 }
                 (Said { method: Some(method), params: Some(params), .. }, _) => {
-                    // A host that reads nothing is told its answers, and no news.
-                    let mut dropped = Vec::new();
                     let crowded = out.len() > OUTBOX_HIGH_BYTES;
-                    let out = if crowded { &mut dropped } else { out };
-                    self.mcp.notify(method, params.get().as_bytes(), out);
+                    self.mcp.notify(method, params.get().as_bytes(), crowded, out);
                 }
                 _ => {}
             }
@@ -270,8 +286,7 @@ impl Program {
 
     fn hear_host(&mut self) {
         // What had come before the end of stdin is carried out, too.
-        while !self.is_ending
-            && self.outbox.len().max(self.execd.connection.unsent_bytes()) < OUTBOX_STOP_BYTES
+        while self.has_room()
             && let Some(line) = self.lines.next_line()
         {
             let asked = match line {
@@ -309,6 +324,10 @@ impl Program {
         let now_ns = clock::now_ns();
         if self.outbox.len() <= OUTBOX_HIGH_BYTES {
             self.mcp.tick(now_ns, self.outbox.buffer());
+        }
+        if self.kill_ns.is_some_and(|at| at <= now_ns) {
+            self.kill_ns = None;
+            self.execd.signal(signals::SIGKILL);
         }
         if self.is_ending {
             return;
@@ -348,6 +367,7 @@ impl Program {
     fn end_execd(&mut self) {
         self.last_calls_ns = None;
         if !std::mem::replace(&mut self.is_ending, true) {
+            self.kill_ns = Some(clock::now_ns() + MCP_END_MS * NS_PER_MS);
             self.execd.connection.send_line(SHUTDOWN);
         }
     }
@@ -357,9 +377,14 @@ impl Program {
     fn start_again(&mut self) -> Result<(), String> {
         let lived_ns = clock::now_ns() - self.started_ns;
         if lived_ns < MCP_SHORT_LIFE_MS * NS_PER_MS {
+            self.mcp.lost_execd("at its start", self.outbox.buffer());
             return Err("the execd that execd mcp has started has ended at once".to_owned());
         }
-        let execd = start_execd(&self.start)?;
+        let started = start_execd(&self.start);
+        if started.is_err() {
+            self.mcp.lost_execd("and no other one starts", self.outbox.buffer());
+        }
+        let execd = started?;
         self.started_ns = clock::now_ns();
         let how = match std::mem::replace(&mut self.execd, execd).wait() {
             Some(ExitStatus::Signal(signal)) => format!("by signal {signal}"),

@@ -397,12 +397,11 @@ impl Resources {
         Some(asked)
     }
 
-    /// More of a log has come.
-    pub(super) fn changed(&mut self, note: &Note, now_ns: u64, out: &mut Vec<u8>) {
+    /// More of a log has come, which [`Self::tick`] tells.
+    pub(super) fn changed(&mut self, note: &Note) {
         let watched = note.session_id.and_then(|id| self.watched_mut(id));
         if let Some(watched) = watched {
             watched.is_due = true;
-            self.tick(now_ns, out);
         }
     }
 

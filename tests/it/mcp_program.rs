@@ -1,13 +1,14 @@
 //! `execd mcp` as a process between its host and its execd: what the end of each means, and what of
 //! a host's lines is refused.
 
+use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::common::outside::{children, comm, output_at_end};
-use crate::common::{Execd, eventually, is_alive, now, send_signal};
+use crate::common::{Execd, eventually, execd_command, is_alive, now, send_signal};
 use crate::mcp_help::{call, connected, mcp, stateless, text_of, tool};
 
 /// The execd that the program has started.
@@ -94,7 +95,7 @@ fn calls_of_a_pipe_are_answered_before_its_end() {
             format!("{line}\n")
         })
         .collect();
-    let mut command = crate::common::execd_command();
+    let mut command = execd_command();
     command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("execd mcp");
     std::io::Write::write_all(&mut child.stdin.take().expect("stdin"), lines.as_bytes()).unwrap();
@@ -107,6 +108,42 @@ fn calls_of_a_pipe_are_answered_before_its_end() {
         .collect();
     assert_eq!(texts.len(), 2, "{said}");
     assert!(texts[0].ends_with("---\nfirst\n") && texts[1].ends_with("---\nsecond\n"), "{said}");
+}
+
+/// What had come was left where the end of stdin was read while much was unsent.
+/// rule: mcp.md, The end: Calls that a shell pipes in are answered before the program ends
+#[test]
+fn all_of_a_long_file_is_answered() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (from, to) = (dir.path().join("in"), dir.path().join("out"));
+    let line =
+        |id: u64| format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}));
+    // Some 8 KiB each: more than what may be unsent.
+    std::fs::write(&from, (1..=2_000).map(line).collect::<String>()).expect("lines");
+    let mut command = execd_command();
+    command.arg("mcp").stdin(File::open(&from).expect("in"));
+    command.stdout(File::create(&to).expect("out")).stderr(Stdio::piped());
+    let ended = output_at_end(command.spawn().expect("execd mcp"));
+    assert_eq!(ended.status.code(), Some(0));
+    let said = std::fs::read_to_string(&to).expect("answers");
+    assert_eq!(said.lines().count(), 2_000);
+}
+
+/// The execd behind the program took the program's own silence for the host's.
+/// rule: mcp.md, The end: A host that beats keeps its execd
+#[test]
+fn a_lease_is_about_the_hosts_lines() {
+    let mut program = mcp(&["--lease", "1500ms"]);
+    let pid = sleeper(&mut program);
+    let execd = execd_of(&program);
+    let since = now();
+    eventually("the lease has passed twice", || {
+        program.result("tools/list", json!({}));
+        since.elapsed() > Duration::from_millis(3_200)
+    });
+    assert!(is_alive(execd) && is_alive(pid));
+    assert_eq!(program.exit_code(), Some(0));
+    assert!(!is_alive(execd) && !is_alive(pid));
 }
 
 /// rule: mcp.md, The end: A request that listens gets its result at the end of stdin

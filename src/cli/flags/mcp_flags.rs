@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::Command;
 use crate::cli::arguments::Argument::{Flag, Word};
 use crate::cli::arguments::{Arguments, Reason, text};
-use crate::cli::settings::pass_on;
+use crate::cli::settings::{OF_A_HOST, pass_on, setting};
 use crate::config::Config;
 use crate::mcp::SETS;
 
@@ -46,6 +46,9 @@ pub fn mcp(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
                 "--mcp-max-wait-s" => {
                     let (low, high) = MCP_MAX_WAIT_RANGE_S;
                     options.max_wait_s = arguments.number(&flag, low, high)?;
+                }
+                flag if OF_A_HOST.contains(&flag.trim_start_matches('-')) => {
+                    drop(setting(flag, &mut arguments, &mut options.config)?);
                 }
                 flag => pass_on(flag, &mut arguments, &mut options.config, &mut options.flags)?,
             },
