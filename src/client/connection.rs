@@ -133,13 +133,13 @@ impl Connection {
         let id = self.next_id;
         self.next_id += 1;
         let line = format!("{}\n", json!({"id": id, "method": method, "params": params}));
-        self.send_line(line.as_bytes());
+        self.send_lines(line.as_bytes());
         id
     }
 
-    /// Sends a line, its newline included, whose id is the caller's own.
-    pub fn send_line(&mut self, line: &[u8]) {
-        self.outbox.push(line);
+    /// Sends whole lines, their newlines included, whose ids are the caller's own.
+    pub fn send_lines(&mut self, lines: &[u8]) {
+        self.outbox.push(lines);
         self.flush();
     }
 

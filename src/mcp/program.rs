@@ -299,25 +299,26 @@ impl Program {
                     continue;
                 }
             };
-            for one in asked {
-                self.ask(&one);
-            }
+            // At once, so that nothing happens in execd between what one line asks.
+            let lines: String = asked.iter().filter_map(|one| self.line_of(one)).collect();
+            self.execd.connection.send_lines(lines.as_bytes());
         }
     }
 
-    /// Passes a request on to execd.
-    fn ask(&mut self, asked: &Asked) {
+    /// The line that asks execd for this; none where execd does not take so long a line.
+    fn line_of(&mut self, asked: &Asked) -> Option<String> {
         let id = asked.id.as_ref().map_or(String::new(), |id| format!("\"id\":{},", id.as_json()));
         let (method, params) = (asked.method, &asked.params);
         let line =
             format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":\"{method}\",\"params\":{params}}}\n");
         if line.len() <= execd_line_bytes(&self.start) {
-            return self.execd.connection.send_line(line.as_bytes());
+            return Some(line);
         }
         if let Some(id) = &asked.id {
             let error = RpcError::failed(Reason::LineTooLong, "the arguments are too long");
             self.mcp.refuse(id, &error, self.outbox.buffer());
         }
+        None
     }
 
     fn look_at_clock(&mut self) {
@@ -368,7 +369,7 @@ impl Program {
         self.last_calls_ns = None;
         if !std::mem::replace(&mut self.is_ending, true) {
             self.kill_ns = Some(clock::now_ns() + MCP_END_MS * NS_PER_MS);
-            self.execd.connection.send_line(SHUTDOWN);
+            self.execd.connection.send_lines(SHUTDOWN);
         }
     }
 
