@@ -4,7 +4,7 @@ use super::flags::McpOptions;
 use super::say::complain;
 use crate::config::{Config, OnEof};
 use crate::limits::{MCP_STREAM_CHARS, MCP_TEXT_BYTES};
-use crate::mcp::{Mcp, Program, Settings, Start};
+use crate::mcp::{HostProgram, HostedStart, Mcp, Settings};
 use crate::sys::stdio;
 
 /// Lines of it. OpenCode keeps the first 2,000 of a result.
@@ -21,13 +21,13 @@ pub fn shorten_texts(config: &mut Config) {
 pub fn main(options: McpOptions) -> Result<i32, String> {
     let McpOptions { sets, structured, max_wait_s, config, flags } = options;
     let mcp = Mcp::new(Settings::new(&sets, structured, max_wait_s, &config));
-    let start = Start {
+    let start = HostedStart {
         flags,
         max_line_bytes: config.max_line_bytes,
         lease_ms: config.lease_ms,
         waits_at_end: config.on_eof == OnEof::Wait,
     };
-    let program = Program::start(mcp, start)?;
+    let program = HostProgram::start(mcp, start)?;
     if stdio::is_terminal(0) {
         complain(
             "execd mcp is started by an agent: claude mcp add execd -- execd mcp (execd help mcp has \

@@ -48,7 +48,7 @@ use resources::Resources;
 use tools::Tool;
 
 pub use agent_text::summary;
-pub use program::{Program, Start};
+pub use program::{HostProgram, HostedStart};
 pub use tools::{SETS, Settings};
 
 /// The methods, for who asks for another one.

@@ -49,7 +49,7 @@ const EXIT_SIGNAL: i32 = 128;
 
 /// How the program is started.
 #[derive(Debug)]
-pub struct Start {
+pub struct HostedStart {
     /// The flags that the execd gets.
     pub flags: Vec<OsString>,
     /// The longest line of the host.
@@ -62,9 +62,9 @@ pub struct Start {
 
 /// A host, an execd, and what is between them.
 #[derive(Debug)]
-pub struct Program {
+pub struct HostProgram {
     mcp: Mcp,
-    start: Start,
+    start: HostedStart,
     execd: Fresh,
     /// When that execd was started.
     started_ns: u64,
@@ -117,9 +117,9 @@ impl From<Refusal> for RpcError {
     }
 }
 
-impl Program {
+impl HostProgram {
     /// Starts an execd. Gives a reason for people.
-    pub fn start(mcp: Mcp, start: Start) -> Result<Self, String> {
+    pub fn start(mcp: Mcp, start: HostedStart) -> Result<Self, String> {
         let system = |what: &'static str| {
             move |errno| format!("cannot start: {what}: {}", errno_text(errno))
         };
@@ -412,11 +412,11 @@ impl Program {
 }
 
 /// The longest line that the execd takes.
-fn execd_line_bytes(start: &Start) -> usize {
+fn execd_line_bytes(start: &HostedStart) -> usize {
     (start.max_line_bytes + MCP_ENVELOPE_BYTES).min(MAX_MAX_LINE_BYTES)
 }
 
-fn start_execd(start: &Start) -> Result<Fresh, String> {
+fn start_execd(start: &HostedStart) -> Result<Fresh, String> {
     let longest = execd_line_bytes(start).to_string();
     let on_eof = if start.waits_at_end { "wait" } else { "end" };
     let own = [FOR_HOST, "--max-line-bytes", &longest, "--on-eof", on_eof].map(OsString::from);
