@@ -158,6 +158,11 @@ fn large_texts_are_cut_and_no_job_is_forgotten_for_them() {
             rows.len() == ended.count() && rows.len() as u64 == 32 * batch
         });
     }
+    // A job is completed before its log is, and its texts count from then on. A poll that waits
+    // for the end waits for both.
+    for id in JOBS - 31..=JOBS {
+        execd.result("poll_process", json!({"sessionId": id, "waitMs": 60_000}));
+    }
     let rss_kib = execd.rss_kib();
     assert!(rss_kib < (64 + 32) * 1024, "{rss_kib} KiB");
     // The oldest are cut first, the newest are whole.
