@@ -9,7 +9,7 @@ use crate::pure::process::doing::{self as pure, Found, Input, Process, Waiter};
 use crate::pure::time::quiet::Quiet;
 use crate::sys::doing::{self, Ours};
 use crate::sys::tree::{self, Orphans};
-use crate::sys::{io, proc_view, proc_work};
+use crate::sys::{io, proc_view, proc_work, pty};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of the end of the output that are looked at for the last line.
@@ -225,7 +225,10 @@ impl Session {
         let modes = self.output.fd().filter(|_| self.facts.tty).and_then(doing::modes);
         let whole = tree.complete && !busy && self.is_only_ours();
         let whole = whole && !is_reached(&orphans, &leads, &all, &ours);
-        let found = pure::decide(&all, modes, whole, &self.last_line());
+        let mut found = pure::decide(&all, modes, whole, &self.last_line());
+        if found.waiter.is_some() && self.has_unread_keys() {
+            (found.waiter, found.closed) = (None, false);
+        }
         (found, tree.complete.then_some(tree.pids))
     }
 
@@ -241,6 +244,11 @@ impl Session {
         let unread = || self.input.fd().filter(|_| !self.facts.tty).map_or(0, io::unread);
         let taken = self.input.backlog_bytes() == 0 && !self.input.wants_feeding();
         taken && self.viewers.is_empty() && !self.is_starting() && unread() == 0
+    }
+
+    /// Whether the terminal has input that its program is about to read: nobody waits for more.
+    fn has_unread_keys(&self) -> bool {
+        self.output.fd().filter(|_| self.facts.tty).is_some_and(pty::has_input)
     }
 
     fn ours(&self) -> Ours {

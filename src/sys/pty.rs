@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::io::{done, owned};
+use super::poll;
 use crate::pure::terminal::line::LineChars;
 use crate::pure::until::Echo;
 
@@ -35,6 +36,16 @@ pub fn open(size: Size) -> Result<(OwnedFd, OwnedFd), i32> {
     modes.c_iflag |= libc::IUTF8;
     set_modes(slave.as_raw_fd(), &modes)?;
     Ok((master, slave))
+}
+
+/// Whether the terminal has input that a program could read now and has not. What was written to
+/// the master reaches the terminal by a worker of the kernel, late on a busy machine: poll(2) on
+/// the other end takes it there first (n_tty_poll of Linux). False where that end can't be opened.
+pub fn has_input(master: RawFd) -> bool {
+    let flags = libc::O_RDONLY | libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: TIOCGPTPEER takes the open flags by value and returns a descriptor.
+    let slave = owned(unsafe { libc::ioctl(master, libc::TIOCGPTPEER, flags) });
+    slave.is_ok_and(|slave| poll::is_readable(slave.as_raw_fd(), Some(0)))
 }
 
 /// The modes of the terminal behind `fd`; an errno where it is none.
@@ -130,4 +141,26 @@ pub fn size_of(fd: RawFd) -> Option<Size> {
     // SAFETY: zeroed is a valid value, and the kernel filled it in.
     let size = unsafe { size.assume_init() };
     (size.ws_col > 0 && size.ws_row > 0).then_some(Size { cols: size.ws_col, rows: size.ws_row })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::io::{self, Io};
+
+    /// rule: waits.md, Impossible: input that the program has not read keeps a wait open
+    #[test]
+    fn input_is_there_as_soon_as_it_is_written_and_until_it_is_read() {
+        let (master, slave) = open(Size { cols: 80, rows: 24 }).expect("a terminal");
+        let (master, slave) = (master.as_raw_fd(), slave.as_raw_fd());
+        for round in 0..200 {
+            assert!(!has_input(master), "{round}");
+            assert!(matches!(io::write(master, b"half "), Io::Moved(5)));
+            // The program gets whole lines: half of one unblocks nobody.
+            assert!(!has_input(master), "{round}");
+            assert!(matches!(io::write(master, b"a line\n"), Io::Moved(7)));
+            assert!(has_input(master), "{round}: the terminal has it at once");
+            assert!(matches!(io::read(slave, &mut [0; 64]), Io::Moved(12)));
+        }
+    }
 }
