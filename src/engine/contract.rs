@@ -20,16 +20,6 @@ use crate::session::wait::{FamilyId, Moment, Wait, Why};
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::wire::{self, Int, Param, RequestId, RpcError};
 
-/// What an answer told. The engine tells others what follows from that.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answered {
-    /// The answer told the session's unread output, all of it: later answers of the turn have none.
-    pub output: bool,
-    /// The answer told the session's end: everybody hears of the end now, and nobody needs to be
-    /// woken for it. Whether the session leaves the table is `core.observed`'s to say.
-    pub end: bool,
-}
-
 /// All families of tools. A value is what one of them keeps of one session (or nothing, of a
 /// session that none has taken); the hooks are called for each session, whoever started it.
 pub trait Families: Debug + Default + 'static {
@@ -76,16 +66,10 @@ pub trait Families: Debug + Default + 'static {
         cx: &mut Cx<Self>,
     ) -> (String, Option<TruncationReport>);
 
-    /// Answers a wait, whoever started the session. `takes_output`: no other answer of this turn
-    /// has told the unread output.
-    fn answer(
-        &mut self,
-        core: &mut Session,
-        wait: Wait,
-        why: Why,
-        takes_output: bool,
-        cx: &mut Cx<Self>,
-    ) -> Answered;
+    /// Answers a wait, whoever started the session. True: the answer tells the session's end, so
+    /// everybody hears of the end now, and nobody needs to be woken for it. Whether the session
+    /// leaves the table is `core.observed`'s to say.
+    fn answer(&mut self, core: &mut Session, wait: Wait, why: Why, cx: &mut Cx<Self>) -> bool;
 
     /// The waits that were over are answered.
     fn settle(&mut self, core: &mut Session, cx: &mut Cx<Self>);

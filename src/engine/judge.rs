@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use super::Engine;
 use super::conditions;
+use super::contract::Families;
 use super::contract::cx::{Cx, Effect};
-use super::contract::{Answered, Families};
 use super::sessions::Entry;
 use super::streams;
 use super::watch::{Port, token_of};
@@ -110,7 +110,6 @@ impl<F: Families> Engine<F> {
 
     /// Answers the waits that are over, oldest first.
     fn answer_waits(&mut self, entry: &mut Entry<F>) {
-        let mut output_taken = false;
         let mut at = 0;
         while let Some(wait) = entry.core.waits.get(at) {
             let cx = &mut self.cx;
@@ -150,11 +149,10 @@ impl<F: Families> Engine<F> {
             // The warning of a call says which sessions made room for the one that it has started.
             let client = cx.client_of(&wait);
             wait.evicted.iter().for_each(|id| cx.tell_eviction_to(client, *id));
-            let Answered { output, end } = entry.family.answer(core, wait, why, !output_taken, cx);
+            let tells_end = entry.family.answer(core, wait, why, cx);
             cx.answers_since_ns = None;
             core.forget_request(ticket);
-            output_taken |= output;
-            if end {
+            if tells_end {
                 tell_end(entry, true, cx);
             }
         }

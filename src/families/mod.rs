@@ -13,7 +13,7 @@ pub mod unified;
 pub mod waits;
 pub mod windows;
 
-use crate::engine::contract::{Answered, Families};
+use crate::engine::contract::Families;
 use crate::engine::pages::{KeptBytes, PageSpec, Part};
 use crate::session::asked::{Asked, Conditions};
 use crate::session::output::Source;
@@ -87,14 +87,14 @@ pub trait Family: Sized {
         (crate::engine::notices::tail_text(core), None)
     }
 
-    /// Answers a wait that the family asked for.
+    /// Answers a wait that the family asked for. Whether the answer tells the session's end.
     fn answer(
         own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        how: (Why, bool),
+        why: Why,
         cx: &mut Cx,
-    ) -> Answered;
+    ) -> bool;
 
     /// What a poll of a session of its own is to wait for: it looks at what the poll would tell.
     fn asked(&self, core: &Session, conditions: Conditions, cx: &Cx) -> Option<Box<Asked>> {
@@ -287,19 +287,17 @@ macro_rules! families {
                 core: &mut Session,
                 wait: Wait,
                 why: Why,
-                takes_output: bool,
                 cx: &mut Cx,
-            ) -> Answered {
+            ) -> bool {
                 if wait.asked_by == waits::Waits::ID {
-                    return waits::answer(self, core, wait, takes_output, cx);
+                    return waits::answer(self, core, wait, cx);
                 }
                 $($(#[$only])*
                 if wait.asked_by == $module::$Name::ID {
                     let own = own!(self, $Name);
-                    let how = (why, takes_output);
-                    return <$module::$Name as Family>::answer(own, core, wait, how, cx);
+                    return <$module::$Name as Family>::answer(own, core, wait, why, cx);
                 })+
-                Answered::default()
+                false
             }
 
             fn settle(&mut self, core: &mut Session, cx: &mut Cx) {

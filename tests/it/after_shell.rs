@@ -144,6 +144,23 @@ print(a.recv(99).decode(), end=\"\")' &"
     }
 }
 
+/// On a machine that is too busy a pause may be longer than the one that ends the wait: one try
+/// shows that the answer waited.
+/// rule: bash-stream.md, The stream family: The shell is gone: while output comes or a holder works
+///   the answer waits, 2 s at most; bash too
+#[test]
+fn output_that_comes_in_short_pauses_is_in_the_answer() {
+    let Some(python) = python() else { return };
+    let lines = "import time\nfor n in range(12): print(n, flush=True); time.sleep(0.06)";
+    let command = format!("{python} -IS -c '{lines}' &");
+    let mut execd = Execd::start();
+    let whole: String = (0..12).map(|n| format!("{n}\n")).collect();
+    for method in ["bash_stream", "bash"] {
+        let mut answer = || execd.result(method, json!({"command": command}));
+        assert!((0..TRIES).any(|_| output_of(&answer()) == whole), "{method}");
+    }
+}
+
 /// Who is there for a holder and waits, as the workers of a server do, holds up no answer.
 /// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
 ///   answered 50 ms later with backgroundPids

@@ -71,6 +71,22 @@ fn a_reply_says_that_a_wake_is_armed_and_set_on_exit_what_it_has_changed() {
     assert_eq!(execd.until_exit(2)["exit_code"], 3);
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: A wake is sent exactly once and only if no
+///   call observed the exit
+#[test]
+fn an_exit_that_wait_for_tells_without_the_output_wakes_nobody() {
+    let mut execd = Execd::start();
+    let session = session_of(&execd.open_with(&until_go(), json!({"on_exit": "wake"})));
+    let params = json!({"session_ids": [session], "take": false, "timeout_ms": 60_000});
+    let request = execd.start_request("wait_for", params);
+    go(&execd, "go");
+    assert_eq!(execd.result_of(request)["sessions"][0]["exit_code"], 3);
+    let exit = the_exit(&mut execd, session);
+    assert_eq!(exit["observed"], true, "{exit}");
+    assert_absent(&exit, &["wake"]);
+    assert_eq!(execd.until_exit(session)["output"], "bye\n", "the output is still there");
+}
+
 /// A wake could not say what its session was called, nor that something had gone wrong with it:
 /// both were only in replies, and a wake comes where there is none.
 /// rule: protocol.md, Notifications: `session_exited` has the name of its session, and what went

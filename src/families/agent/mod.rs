@@ -17,7 +17,6 @@ pub mod start;
 use super::{Cx, Engine, Entry, Family, Method, Numbered};
 use crate::engine::client::Client;
 use crate::engine::closing::Closing;
-use crate::engine::contract::Answered;
 use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
 use crate::engine::streams::end_with;
@@ -239,10 +238,10 @@ impl Family for Agent {
         own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        (why, _): (Why, bool),
+        why: Why,
         cx: &mut Cx,
-    ) -> Answered {
-        let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
+    ) -> bool {
+        let Some(pending) = cx.take_pending(wait.ticket) else { return false };
         match own {
             Some(Self::Run(run)) if why != Why::Completed => {
                 // Where who began it has an answer, or is gone, nobody needs to wait any more.
@@ -250,7 +249,7 @@ impl Family for Agent {
                 (run.awaited, run.left) = (core.waits.iter().any(of_execute), true);
                 let told = run.going_on(core, cx);
                 cx.clients.reply(&pending, &told);
-                return Answered::default();
+                return false;
             }
             Some(Self::Run(run)) => {
                 // What agent_execute answers with is nowhere else.
@@ -270,7 +269,7 @@ impl Family for Agent {
                 {
                     client.reply_json(&pending.id, &result, false);
                 }
-                return Answered::default();
+                return false;
             }
             Some(Self::Probe(probe)) => {
                 let health = probe.health(core, wait.cancelled);
@@ -279,7 +278,7 @@ impl Family for Agent {
             None => {}
         }
         core.observed = true;
-        Answered { output: false, end: true }
+        true
     }
 
     fn remember(own: Option<&mut Self>, core: &mut Session, _: &str, cx: &mut Cx) {

@@ -10,7 +10,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 use super::{Cx, Family, Method};
-use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::pure::terminal::modes::{NO_MARGINS, TermModes};
 use crate::session::output::Source;
@@ -174,10 +173,10 @@ impl Family for Attach {
         _own: Option<&mut Self>,
         _core: &mut Session,
         _wait: Wait,
-        _how: (Why, bool),
+        _why: Why,
         _cx: &mut Cx,
-    ) -> Answered {
-        Answered::default()
+    ) -> bool {
+        false
     }
 }
 

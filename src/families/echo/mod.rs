@@ -8,7 +8,7 @@ mod tests;
 use serde_json::json;
 
 use super::{Cx, Engine, Entry, Family, Method, Numbered};
-use crate::engine::contract::{Answer, Answered, Call};
+use crate::engine::contract::{Answer, Call};
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::limits::NS_PER_S;
 use crate::pure::buffer::remembered::Remembered;
@@ -54,15 +54,15 @@ impl Family for Echo {
         own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        (why, _): (Why, bool),
+        why: Why,
         cx: &mut Cx,
-    ) -> Answered {
+    ) -> bool {
         let said = own.map(|own| own.0.clone()).unwrap_or_default();
         if let Some(pending) = cx.take_pending(wait.ticket) {
             let result = json!({ "session_id": core.id, "said": said, "why": why.wait_status() });
             cx.clients.reply(&pending, &result);
         }
-        Answered { output: false, end: true }
+        true
     }
 
     fn remember(own: Option<&mut Self>, core: &mut Session, _: &str, cx: &mut Cx) {

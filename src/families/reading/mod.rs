@@ -13,7 +13,6 @@ mod reply;
 mod scan;
 
 use super::{Cx, Engine, Family, Method};
-use crate::engine::contract::Answered;
 use crate::engine::pages::Part;
 use crate::engine::pages::unreadable;
 use crate::pure::buffer::handed_out::HandedOut;
@@ -71,11 +70,11 @@ impl Family for Reading {
         _own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        (why, _): (Why, bool),
+        why: Why,
         cx: &mut Cx,
-    ) -> Answered {
+    ) -> bool {
         let Some(plan) = cx.books.reading.plans.get_mut(&wait.ticket) else {
-            return Answered::default();
+            return false;
         };
         plan.ends_early = matches!(why, Why::Cancelled | Why::ShuttingDown);
         plan.told = wait_report::report(&wait, why, core);
@@ -84,7 +83,7 @@ impl Family for Reading {
             pending.sessions.clear();
         }
         cx.books.reading.over.push(wait.ticket);
-        Answered::default()
+        false
     }
 }
 

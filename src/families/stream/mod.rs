@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{Cx, Engine, Entry, Family, Method, unified};
-use crate::engine::contract::{Answered, Call};
+use crate::engine::contract::Call;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogTrouble;
 use crate::engine::launch::LaunchSpec;
@@ -204,9 +204,9 @@ impl Family for Stream {
         mut own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        (why, _): (Why, bool),
+        why: Why,
         cx: &mut Cx,
-    ) -> Answered {
+    ) -> bool {
         let over = core.is_over(cx.now_ns);
         let end = core.life.finished() && core.wake.is_none();
         // The reply tells the end also where its background goes on.
@@ -215,7 +215,7 @@ impl Family for Stream {
         if let Some(live) = live.as_mut().filter(|_| over) {
             chunks::send_rest(live, core.id, cx);
         }
-        let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
+        let Some(pending) = cx.take_pending(wait.ticket) else { return false };
         // The three texts are made anew for each answer.
         cx.text_bytes += own.as_ref().map_or(0, |own| 3 * own.spec.max_chars);
         let mut report = match wait.kind {
@@ -249,7 +249,7 @@ impl Family for Stream {
         }
         report.note = report.note.or_else(|| wait.held_port_note());
         cx.clients.reply(&pending, &report);
-        Answered { output: false, end }
+        end
     }
 
     fn asked(&self, core: &Session, conditions: Conditions, cx: &Cx) -> Option<Box<Asked>> {

@@ -15,7 +15,6 @@ use std::cmp::Ordering;
 
 use super::{Cx, Family, Method};
 use crate::engine::clients::STDIN_CLIENT;
-use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogStatus;
 use crate::engine::ledger;
@@ -153,13 +152,13 @@ impl Family for Unified {
         _own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        (why, takes_output): (Why, bool),
+        why: Why,
         cx: &mut Cx,
-    ) -> Answered {
+    ) -> bool {
         let exited = why == Why::Completed;
-        let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
+        let Some(pending) = cx.take_pending(wait.ticket) else { return false };
         if wait.kind == WaitKind::Kill {
-            let mut report = kill_report(core, &wait, why, takes_output, cx);
+            let mut report = kill_report(core, &wait, why, cx);
             let ended = report.exit_code.is_some() || report.signal.is_some();
             cx.tell_own_to(pending.client, core.id, ended);
             report.events = events(&wait, why, pending.client, cx);
@@ -170,7 +169,7 @@ impl Family for Unified {
         } else {
             // The one object of `execd run --json` has all output: it is told at the session's end.
             let later = cx.passes_on(core.id) || (why == Why::ShellGone && cx.is_front(core.id));
-            let takes = takes_output && !takes_nothing(&wait, why) && !later;
+            let takes = !takes_nothing(&wait, why) && !later;
             let mut report = exec_report(core, &wait, why, takes, cx);
             // Where an end is an event before the output is over, the note tells it.
             let noted = core.noted.end && core.life.shell_gone();
@@ -184,7 +183,7 @@ impl Family for Unified {
             }
         }
         core.observed |= exited;
-        Answered { output: exited, end: exited }
+        exited
     }
 }
 
@@ -323,11 +322,11 @@ pub fn note(core: &Session, exited: bool, cx: &Cx) -> Option<String> {
     ))
 }
 
-fn kill_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut Cx) -> KillReport {
+fn kill_report(core: &mut Session, wait: &Wait, why: Why, cx: &mut Cx) -> KillReport {
     let log = cx.log_status(core).unwrap_or_else(LogStatus::whole);
     let gone = why == Why::Completed;
     let log_from = log.from();
-    let text = take_text(core, wait, takes && gone, log.in_footer(gone).as_deref(), cx);
+    let text = take_text(core, wait, gone, log.in_footer(gone).as_deref(), cx);
     let (exit_code, signal) = status_fields(core.status());
     let ending = core.ending.as_ref();
     let survivors = ending.filter(|ending| ending.over() && !gone).map(Ending::survivors);

@@ -11,7 +11,6 @@ pub mod row;
 pub mod wait_for;
 
 use super::{Cx, Family, Method, Numbered, State};
-use crate::engine::contract::Answered;
 use crate::engine::contract::cx::Effect;
 use crate::engine::judge;
 use crate::pure::group::One;
@@ -69,10 +68,10 @@ impl Family for Waits {
         _own: Option<&mut Self>,
         _core: &mut Session,
         _wait: Wait,
-        _how: (Why, bool),
+        _why: Why,
         _cx: &mut Cx,
-    ) -> Answered {
-        Answered::default()
+    ) -> bool {
+        false
     }
 }
 
@@ -143,17 +142,11 @@ pub fn tell_view(core: &mut Session, most: usize, cx: &mut Cx) -> Text {
 
 /// Answers a wait of the family: makes the session's row, and sends the reply where it is the last
 /// one.
-pub fn answer(
-    state: &mut State,
-    core: &mut Session,
-    mut wait: Wait,
-    takes_output: bool,
-    cx: &mut Cx,
-) -> Answered {
-    let Some(mut group) = cx.books.waits.take(wait.ticket) else { return Answered::default() };
+pub fn answer(state: &mut State, core: &mut Session, mut wait: Wait, cx: &mut Cx) -> bool {
+    let Some(mut group) = cx.books.waits.take(wait.ticket) else { return false };
     let tells = group.tells(core.id);
     wait.outcome = wait.outcome.take().or_else(|| group.stuck_by(core.id));
-    let row = reply::row((state, core), &wait, &mut group, takes_output, cx);
+    let row = reply::row((state, core), &wait, &mut group, cx);
     let exited = row.exited && !group.is_unheard();
     group.put(row);
     if group.is_whole() {
@@ -170,5 +163,5 @@ pub fn answer(
         cx.books.waits.put_back(wait.ticket, group);
     }
     core.observed |= exited && tells;
-    Answered { output: tells, end: exited && core.life.finished() }
+    exited && core.life.finished()
 }

@@ -62,12 +62,11 @@ pub fn row(
     (state, core): (&mut families::State, &mut Session),
     wait: &Wait,
     group: &mut Group,
-    takes_output: bool,
     cx: &mut Cx,
 ) -> Row {
     let one = group.one(core.id);
     let exited = core.life.finished() || matches!(one, One::Exited { .. });
-    let text = if group.tells(core.id) && takes_output {
+    let text = if group.tells(core.id) {
         state.tell(core, group.row_bytes(), cx)
     } else {
         Text::default()

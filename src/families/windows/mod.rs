@@ -18,7 +18,6 @@ pub use window::Window;
 
 use self::text::{Held, Named, Shown};
 use super::{Cx, Family, Method, Numbered};
-use crate::engine::contract::Answered;
 use crate::engine::judge::status_fields;
 use crate::engine::keeper_link::logs::LogStatus;
 use crate::pure::process::doing::Input;
@@ -170,11 +169,11 @@ impl Family for Window {
         own: Option<&mut Self>,
         core: &mut Session,
         wait: Wait,
-        (why, _): (Why, bool),
+        why: Why,
         cx: &mut Cx,
-    ) -> Answered {
-        let Some(pending) = cx.take_pending(wait.ticket) else { return Answered::default() };
-        let Some(own) = own else { return Answered::default() };
+    ) -> bool {
+        let Some(pending) = cx.take_pending(wait.ticket) else { return false };
+        let Some(own) = own else { return false };
         if wait.kind == WaitKind::Kill {
             if why == Why::Completed {
                 cx.tell_end_to(pending.client, core.id);
@@ -215,7 +214,7 @@ impl Family for Window {
             cx.tell_own_to(pending.client, core.id, ended);
             cx.clients.reply(&pending, &report);
         }
-        Answered { output: false, end: core.life.finished() && !own.will_report() }
+        core.life.finished() && !own.will_report()
     }
 
     /// The end of a background command is reported although others go on in its window, once its
