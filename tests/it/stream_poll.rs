@@ -125,7 +125,7 @@ fn of_two_waits_the_one_that_is_over_first_counts() {
 /// rule: bash-stream.md, The stream family: cancel: bash_stream and poll_process answer running
 #[test]
 fn a_cancelled_poll_answers_running() {
-    let mut execd = Execd::start();
+    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
     open(&mut execd, "read x; echo late >&2; read x");
     let waiting = json!({"sessionId": 1, "maxDrainMs": 60_000});
     let request = execd.start_request("poll_process", &waiting);
