@@ -138,7 +138,7 @@ fn nothing_is_left_of_a_command_that_cannot_start() {
     execd.ping();
     let pids =
         |execd: &Execd| -> Vec<i32> { children(execd.pid()).iter().map(|(pid, _)| *pid).collect() };
-    // What execd asks its machine at its start is a child for a moment.
+    // Another child of the start may be there for a moment.
     eventually("the guard alone is there", || pids(&execd).len() == 1);
     let (fds, helpers) = (execd.fd_count(), pids(&execd));
     std::fs::write(execd.file("no-program"), "text").expect("a file");
