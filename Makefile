@@ -41,18 +41,15 @@ lint:
 # nextest gives each test a process of its own: signal masks, children and fds are a process's.
 unit: build
 	@if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --locked --no-fail-fast $(if $(CI),--profile ci); \
+		cargo nextest run --locked --no-fail-fast; \
 	else \
 		echo "cargo-nextest not found: using cargo test"; \
 		cargo test --locked --no-fail-fast; \
 	fi
 
-# The extension for pi: its types, its tests, its package. The tests start the release binary. In CI
-# all of them get a second try, as each Rust test does (.config/nextest.toml): what passes only then
-# is a defect, whose cause is to be found.
+# The extension for pi: its types, its tests, its package. The tests start the release binary.
 extension: npm-found build $(NPM_DONE)
-	cd pi-extension && export EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" && \
-		{ npm test$(if $(CI), || { echo "FLAKY: once more"; npm test; }); }
+	cd pi-extension && EXECD_TEST_BIN="$(TARGET_DIR)/release/execd" npm test
 
 # `execd mcp` and real clients of the Model Context Protocol. .ci/run installs them; one that is not
 # there is skipped by its name.
