@@ -22,6 +22,8 @@ fn sleeper(execd: &mut Execd, tty: bool, shell: &str) -> i32 {
 
 /// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
 /// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
+/// rule: architecture.md, A session: A child has one pipe for stdout and stderr: their order is
+///   exactly the child's
 #[test]
 fn a_child_has_descriptors_0_to_2_and_no_other() {
     // Descriptors that execd itself inherited without CLOEXEC must not pass through it.
