@@ -201,7 +201,7 @@ fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
         let pipe = execd.open("cat");
         // The wall clock's timer and the list of children are opened at their first use.
         execd.poll_now(tty);
-        execd.run("true & true");
+        execd.run("true & wait");
         execd.peek();
         execd.input(crate::common::session_of(&pipe), "x");
         let waits = json!({"session_id": tty, "yield_until": "2099-01-01T00:00:00Z"});
