@@ -7,6 +7,8 @@ fn wanted(from: i64, to: u64, max_bytes: u64) -> Wanted {
     Wanted { only: None, from, to, max_bytes, total: None }
 }
 
+/// rule: logs.md, Full disks: A log that somebody appends to after its session has ended has that
+///   session's output, and nothing that stands behind it is told
 #[test]
 fn what_a_plain_log_has_beyond_its_output_is_not_told() {
     let temp = tempfile::tempdir().unwrap();

@@ -73,6 +73,7 @@ fn a_directory_that_is_gone_is_made_anew_and_no_path_that_is_gone_is_named() {
 /// A log that ended for want of space stayed ended, whatever came back.
 /// rule: architecture.md, The keeper: Space that comes back is used again, and the note is written
 ///   then
+/// rule: logs.md, Full disks: When there is space again, the log goes on
 #[test]
 fn space_that_comes_back_is_used_and_the_note_is_written_then() {
     let temp = tempfile::tempdir().unwrap();
@@ -110,6 +111,7 @@ fn books_that_cannot_be_true_give_numbers_and_no_panic() {
 
 /// The free space was looked at after each 8 MiB: a log filled a smaller disk to the last byte.
 /// rule: logs.md, Full disks: it is never the log that fills a disk to the last byte
+/// rule: architecture.md, The keeper: Logging stops when the file system has too little free
 #[test]
 fn logs_on_a_small_disk_stop_before_it_is_full() {
     let temp = tempfile::tempdir().unwrap();

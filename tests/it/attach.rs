@@ -203,23 +203,6 @@ fn input_goes_to_a_terminal_as_it_is_and_is_kept_nowhere() {
     });
 }
 
-/// rule: attach.md, attach_session, attach_input, detach_session: attach_input goes to the stdin of
-///   a session on pipes
-#[test]
-fn input_and_its_end_go_to_the_stdin_of_a_session_on_pipes() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open("cat; echo over"));
-    let (mut client, _) = attached(&execd, session);
-    type_into(&mut client, session, b"a\\nb\n");
-    until_shown(&mut client, "a\\nb\n");
-    let params = json!({"session_id": session, "data_b64": b64(b"last"), "eof": true});
-    client.result("attach_input", params.clone());
-    client.note("attach_ended", |note| note["exit_code"] == 0);
-    assert_eq!(shown(&client.notes("attach_output")).1, b"a\\nb\nlastover\n");
-    let error = client.error("attach_input", params);
-    assert_eq!(error["data"]["reason"], "session_exited", "{error}");
-}
-
 /// rule: attach.md, attach_session, attach_input, detach_session: What does not fit is refused with
 ///   a reason; what was typed is repeated in no error
 #[test]

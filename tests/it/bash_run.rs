@@ -53,19 +53,6 @@ fn every_end_has_the_text_of_pis_bash() {
     }
 }
 
-/// rule: bash.md, bash and tmux: No ANSI garbage; the log has every byte
-#[test]
-fn text_is_clean_and_the_log_has_every_byte() {
-    let mut execd = Execd::start();
-    let raw = "\\033[31mred\\033[0m\\r\\n10%%\\r20%%\\n\\377\\n";
-    let result = bash(&mut execd, &format!("printf '{raw}'"));
-    assert_eq!(text(&result), "red\n20%\n\u{fffd}\n");
-    let logged = std::fs::read(log(&result)).expect("the log");
-    assert_eq!(logged, b"\x1b[31mred\x1b[0m\r\n10%\r20%\n\xff\n");
-    let result = bash(&mut execd, "printf 'x\\303'");
-    assert_eq!(text(&result), "x\u{fffd}", "what stays unfinished is said");
-}
-
 // ---- What a command gets ----------------------------------------------------------------
 
 /// rule: bash.md, bash and tmux: stdin from /dev/null, stdout and stderr merged; `tty` gives a PTY
@@ -118,19 +105,6 @@ fn directory_environment_shell_and_prefix_are_the_contexts() {
 
 // ---- Time -------------------------------------------------------------------------------
 
-/// rule: bash.md, bash and tmux: Timeout and kill: an error, all of it is ended
-/// rule: bash.md, bash and tmux: Nothing is left untracked
-#[test]
-fn a_timeout_that_kills_takes_all_of_it() {
-    let mut execd = Execd::start();
-    let command = "trap '' TERM; sleep 300 & (sleep 300; true) & echo up; wait; sleep 300";
-    let result = bash_with(&mut execd, command, json!({"timeout": 0.4, "timeoutAction": "kill"}));
-    assert_eq!(text(&result), "up\n\n\nCommand timed out after 0.4 seconds");
-    assert_eq!(result["signal"], "SIGKILL");
-    execd.until_no_session_process();
-    assert!(listed(&mut execd).is_empty());
-}
-
 /// rule: bash.md, bash and tmux: timeout: default 30, at most 60, both configurable
 /// rule: bash.md, bash and tmux: `timeout: 0` and negative ones are refused with what is allowed
 /// rule: bash.md, bash and tmux: Every field of a context changes what it should
@@ -159,27 +133,12 @@ fn timeouts_are_the_contexts_and_capped() {
     assert_eq!(execd.refused("bash", params, "timeout"), allowed);
 }
 
-/// rule: bash.md, bash and tmux: The shell is gone: the window lives until its children end, and is
-///   not told twice
-#[test]
-fn a_window_that_others_hold_lives_until_they_end_and_is_not_told_again() {
-    let mut execd = Execd::start();
-    let result = bash(&mut execd, &format!("({}; echo late) & echo up", until_file("go")));
-    assert_eq!(result["output"], "up\n");
-    assert_eq!(listed(&mut execd), ["@1"]);
-    go(&execd, "go");
-    let exit = execd.notification("session_exited", |note| note["session_id"] == 1);
-    assert_eq!(exit["exit_code"], 0);
-    assert!(listed(&mut execd).is_empty());
-    assert!(execd.notified("window_exited").is_empty(), "its reply told the end");
-    assert_eq!(std::fs::read_to_string(log(&result)).expect("the log"), "up\nlate\n");
-}
-
 // ---- Being cancelled --------------------------------------------------------------------
 
 /// rule: protocol.md, Several clients, cancel in the families: bash and agent_execute answer a
 ///   cancel as their documents say
 /// rule: bash.md, bash and tmux: Abort: the command is killed, `Command aborted`
+/// rule: bash.md, bash and tmux: Nothing is left untracked
 #[test]
 fn cancel_ends_the_command_and_all_that_it_started() {
     let mut execd = Execd::start();
@@ -310,24 +269,6 @@ fn give_password(execd: &mut Execd, session: u64, typed: &str) {
     let data = base64::engine::general_purpose::STANDARD.encode(format!("{typed}\r"));
     let params = json!({"session_id": session, "data_b64": data, "secret": true});
     execd.result("attach_input", params);
-}
-
-/// A command of bash that asked for a password left the foreground at once, or, where it was
-/// another user's (sudo), when its time was over: nobody could be asked and the call go on.
-/// rule: protocol.md, password_asked: Once for each prompt; the call goes on waiting
-#[test]
-fn a_foreground_command_that_asks_for_a_password_says_so_and_goes_on() {
-    let mut execd = Execd::start();
-    let request = begin_asking(&mut execd, ASKS_TWICE, json!({}));
-    for typed in ["correct-horse", "battery-staple"] {
-        let session = until_asked(&mut execd, request);
-        execd.no_reply_yet(request);
-        give_password(&mut execd, session, typed);
-    }
-    let result = execd.result_of(request);
-    assert_eq!(result["status"], "completed", "{result}");
-    assert_eq!(text(&result), "PIN: \nagain: \n[13 14]\n");
-    assert_eq!(execd.told_of("password_asked", request).len(), 2, "once for each prompt");
 }
 
 /// rule: protocol.md, cancel: `leave`: a foreground command of `bash` goes on in the background

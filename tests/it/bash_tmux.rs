@@ -2,13 +2,7 @@
 
 use crate::common::*;
 use crate::window_help::*;
-use serde_json::{Value, json};
-
-fn with_field(field: &str, value: Value) -> Value {
-    let mut context = json!({});
-    context[field] = value;
-    json!({"command": "true", "context": context})
-}
+use serde_json::json;
 
 /// rule: bash.md, bash and tmux: list, peek, kill: their texts and rows
 #[test]
@@ -33,51 +27,6 @@ fn peek_shows_the_command_and_the_last_lines() {
     ] {
         let peeked = tmux_on(&mut execd, "peek", &window, json!({"context": context, "all": true}));
         assert!(done(&peeked).contains(&format!("sleep 300\n{}", end.trim_start())), "{peeked}");
-    }
-}
-
-/// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path
-#[test]
-fn every_field_of_a_context_is_checked_by_its_name() {
-    let mut execd = Execd::start();
-    let described =
-        crate::common::execd_command().arg("--describe").output().expect("execd starts");
-    let described: Value = serde_json::from_slice(&described.stdout).expect("JSON");
-    let methods = described["methods"].as_array().expect("methods").iter();
-    let bash = methods.clone().find(|one| one["name"] == "bash").expect("bash");
-    let fields = bash["params"]["properties"]["context"]["properties"].as_object().expect("fields");
-    assert!(fields.len() > 20, "{}", fields.len());
-    for field in fields.keys() {
-        let path = format!("context.{field}");
-        let message = execd.refused("bash", with_field(field, json!([[]])), &path);
-        assert!(message.starts_with(&format!("{path} must be ")), "{message}");
-        assert!(message.contains("[[]]"), "{message}");
-        let on_tmux = merged(with_field(field, json!([[]])), json!({"action": "list"}));
-        let context = json!({"action": "list", "context": on_tmux["context"]});
-        execd.refused("tmux", context, &path);
-    }
-    let unknown = execd.error("bash", with_field("maxBytes", json!(3)));
-    assert_eq!(unknown["data"]["param"], "context.maxBytes");
-    assert!(unknown["message"].as_str().is_some_and(|text| text.contains("; context takes cwd, ")));
-    let env = execd.refused("bash", with_field("env", json!({"A": 3})), "context.env");
-    assert!(env.contains("context.env[\"A\"] must be a string"), "{env}");
-}
-
-/// What bash's text is with a field of its context, and without it.
-/// rule: bash.md, bash and tmux: Every field of a context changes what it should
-#[test]
-fn each_number_of_a_context_changes_what_it_should() {
-    let mut execd = Execd::start();
-    let cut = "8\n9\n\n[Showing lines 8-9 of 9 (4B limit). Full output: LOG]";
-    for (field, value, command, expected) in [
-        ("bashContextLines", json!(2), "seq 1 9", &*cut.replace(" (4B limit)", "")),
-        ("maxOutputBytes", json!(4), "seq 1 9", cut),
-        ("alwaysShowOutputFilePath", json!(true), "echo hi", "hi\n\n\n[Full output: LOG]"),
-    ] {
-        let params = merged(with_field(field, value.clone()), json!({"command": command}));
-        let result = execd.result("bash", params);
-        let seen = crate::common::settled_text(text(&result)).replace(&log(&result), "LOG");
-        assert_eq!(seen, expected, "{field} {value}: {command}");
     }
 }
 

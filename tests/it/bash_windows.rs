@@ -241,47 +241,7 @@ fn windows_that_stay_are_bounded_the_oldest_go_first() {
     assert!(peeked.contains("[Showing lines 18001-20000 of 20000. Full output: "), "{peeked}");
 }
 
-#[test]
-fn kill_of_what_has_ended_takes_what_it_left_behind() {
-    let mut execd = Execd::start();
-    let keep = json!({"context": {"autoCloseWindowsOnCompletion": false}});
-    bash_with(&mut execd, "sleep 300 >/dev/null 2>&1 &", keep);
-    assert_eq!(listed(&mut execd), ["@1"]);
-    assert_eq!(execd.session_processes().len(), 1);
-    done(&tmux_on(&mut execd, "kill", "@1", json!({})));
-    execd.until_no_session_process();
-    assert!(listed(&mut execd).is_empty());
-}
-
 // ---- Names ------------------------------------------------------------------------------
-
-/// rule: bash.md, bash and tmux: Names: base name of the first word, 30 characters, template; the
-///   marker
-/// rule: bash.md, bash and tmux: Every field of a context changes what it should
-#[test]
-fn names_and_shown_commands_are_the_contexts() {
-    let mut execd = Execd::start();
-    let long = "n".repeat(50);
-    let shim = "a=1\n# SHIM_END\nmake --version >/dev/null; true";
-    for (command, name, context, expected) in [
-        ("/bin/echo hi", None, json!({}), "echo"),
-        ("true|cat", None, json!({}), "true"),
-        ("true", Some("my name"), json!({}), "my name"),
-        ("true", Some(long.as_str()), json!({}), &long[..30]),
-        ("true", Some(long.as_str()), json!({"maxWindowNameLength": 7}), &long[..7]),
-        ("true x", Some("n"), json!({"windowNameTemplate": "{{name}}: {{command}}"}), "n: true x"),
-        (shim, None, json!({}), "make"),
-        (shim, None, json!({"displayCommandStartMarker": ""}), "a=1"),
-        ("x=1\nCUT\ntrue", None, json!({"displayCommandStartMarker": "CUT"}), "true"),
-    ] {
-        let mut more = json!({"context": context});
-        if let Some(name) = name {
-            more["name"] = json!(name);
-        }
-        let result = bash_with(&mut execd, command, more.clone());
-        assert_eq!(result["name"], expected, "{command:?} {more}");
-    }
-}
 
 // ---- Beside the other families ----------------------------------------------------------
 

@@ -48,6 +48,8 @@ fn a_cancelled_poll_that_is_looked_at_takes_the_output_so_far_and_the_events() {
 
 /// rule: unified-exec.md, Header and footer: `wait_status` is in the header only where `cancel` or
 ///   the end of execd has ended the wait
+/// rule: waits.md, The reply: `outcome`: `cancelled`
+/// rule: waits.md, The reply: Of a wait that was cancelled `wait_status: cancelled` is that line
 #[test]
 fn the_header_says_what_ended_a_wait_early_and_nothing_of_others() {
     let mut execd = Execd::start();

@@ -1,9 +1,7 @@
 //! The command line for people: `execd run`, `execd call`, and their exit statuses
 //! (protocol.md, From a shell).
 
-use crate::common::{AT_ONCE, eventually, now};
 use serde_json::Value;
-use std::fs;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
@@ -23,14 +21,6 @@ fn run(arguments: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn runs(words: &[&str]) -> bool {
-    let wanted: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
-    fs::read_dir("/proc")
-        .expect("/proc")
-        .flatten()
-        .any(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted))
 }
 
 /// An empty value was refused by what the kernel says of it: `the socket : EADDRINUSE`,
@@ -58,32 +48,6 @@ fn an_empty_value_is_refused_by_its_flag() {
         assert!(said.starts_with("execd") && said.contains(&refusal), "{words:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{words:?}: {said}");
     }
-}
-
-/// rule: protocol.md, From a shell: `execd run --timeout TIME` ends the command and its jobs
-#[test]
-fn run_ends_the_command_and_its_jobs_after_the_timeout() {
-    let started = now();
-    let output = run(&["run", "--timeout", "1", "-c", "sleep 4711 & sleep 4711"]);
-    assert_eq!(output.status.code(), Some(124));
-    assert!(text(&output.stderr).contains("--timeout"), "{}", text(&output.stderr));
-    assert!(started.elapsed() < AT_ONCE);
-    eventually("the jobs are gone", || !runs(&["sleep", "4711"]));
-}
-
-/// rule: protocol.md, From a shell: Ctrl-C ends the whole tree of `execd run`
-#[test]
-fn an_interrupt_ends_the_whole_tree_of_run() {
-    let dir = TempDir::new().expect("a directory");
-    let child =
-        execd(&dir, &["run", "-c", "sleep 4712 & echo up; wait"]).spawn().expect("execd runs");
-    eventually("the job runs", || runs(&["sleep", "4712"]));
-    let pid = i32::try_from(child.id()).expect("a pid");
-    // SAFETY: signals a child of ours.
-    unsafe { libc::kill(pid, libc::SIGINT) };
-    let output = child.wait_with_output().expect("ends");
-    assert_eq!(output.status.code(), Some(130));
-    eventually("the job is gone", || !runs(&["sleep", "4712"]));
 }
 
 /// rule: protocol.md, From a shell: `execd call` prints the bare result, exit status 0, or the

@@ -236,43 +236,6 @@ fn a_terminal_has_the_size_that_was_asked_for_clamped_and_controls_the_session()
     assert_eq!(result["exit_code"], 0);
 }
 
-/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` sets the PTY's size; the
-///   child gets SIGWINCH
-/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` clamps like the start
-#[test]
-fn resize_changes_the_size_that_the_child_sees_and_clamps_like_the_start() {
-    let mut execd = Execd::start();
-    let cmd = "trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.02; done";
-    for (cols, rows, size) in [(100, 40, "40 100\n"), (1, 9_999, "300 20\n")] {
-        let session = execd.open_until_with(cmd, "ready", json!({"tty": true}));
-        let params = json!({"session_id": session, "cols": cols, "rows": rows});
-        execd.result("resize_session", params);
-        let result = execd.until_exit(session);
-        assert!(output(&result).ends_with(size), "{result}");
-    }
-}
-
-/// rule: unified-exec.md, exec_command, result: `signal` names the signal; no 128+n
-/// rule: architecture.md, Bounds: A SIGKILL that execd did not send gets a `note`
-#[test]
-fn a_signal_death_has_no_exit_code() {
-    let mut execd = Execd::start();
-    for signal in ["SIGTERM", "SIGINT", "SIGHUP", "SIGSEGV", "SIGUSR1", "SIGKILL"] {
-        let result = execd.run(&format!("kill -{} $$; sleep 60", &signal[3..]));
-        assert_eq!(result["signal"], signal);
-        assert_absent(&result, &["exit_code"]);
-        let header = result["header"].as_str().expect("text");
-        assert!(header.starts_with(&format!("[exited]\nsignal: {signal}\n")), "{header}");
-        if signal == "SIGKILL" {
-            let note = result["note"].as_str().unwrap_or_else(|| panic!("no note: {result}"));
-            assert!(note.contains("out-of-memory") || note.contains("SIGKILL"), "{note}");
-            assert!(header.contains(&format!("\nnote: {note}\n")));
-        } else {
-            assert_absent(&result, &["note"]);
-        }
-    }
-}
-
 /// rule: unified-exec.md, exec_command, result: footer: `[Showing lines A-B of N. Full output:
 ///   PATH]`
 /// rule: unified-exec.md, exec_command, result: footer: ` (50.0KB limit)` when bytes cut it
@@ -290,23 +253,16 @@ fn a_signal_death_has_no_exit_code() {
 fn more_keeps_its_tail_and_the_footer_says_what_is_shown_of_how_much() {
     let mut execd = Execd::start();
     let lines: Vec<String> = (98_001..=100_000).map(|i| i.to_string()).collect();
-    let wide: Vec<String> = (395..=900).map(|i| format!("{i:0100}")).collect();
     let of_line = |line: u64| {
         format!("last 50.0KB of final line (line {line} is larger than the 50.0KB limit)")
     };
     for (cmd, expected, shown) in [
         ("seq 1 100000", lines.join("\n"), "lines 98001-100000 of 100000".to_owned()),
         (
-            "for ((i = 1; i <= 900; i++)); do printf '%0100d\\n' $i; done",
-            wide.join("\n"),
-            "lines 395-900 of 900 (50.0KB limit)".to_owned(),
-        ),
-        (
             "echo a; echo b; head -c 59999 /dev/zero | tr '\\0' x; printf E",
             format!("{}E", "x".repeat(50 * KIB - 1)),
             of_line(3),
         ),
-        ("for ((i = 0; i < 20000; i++)); do printf €; done", "€".repeat(17_066), of_line(1)),
     ] {
         let result = execd.run(cmd);
         assert!(output(&result) == expected, "{cmd}: {result}");

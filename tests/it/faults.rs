@@ -6,11 +6,9 @@
 //! line that says why; no descriptor, zombie or process is left; the end is clean.
 
 use crate::common::outside::{
-    can_trace, comm, countable_fds, fds, helper_of, is_root, limit_files, zombies,
+    can_trace, comm, countable_fds, fds, helper_of, limit_files, zombies,
 };
-use crate::common::{
-    Execd, FIRST_ID, LONG_AGO, Setup, eventually, is_alive, left_out, send_signal,
-};
+use crate::common::{Execd, FIRST_ID, LONG_AGO, Setup, eventually, is_alive};
 use serde_json::{Value, json};
 
 const MOST_CALLS: usize = 600;
@@ -406,88 +404,4 @@ fn when_descriptors_run_out_each_request_is_answered_and_everything_is_given_bac
     execd.close_stdin();
     assert!(execd.wait_exit().success());
     answered_once(&mut execd, "a low limit");
-}
-
-#[test]
-fn a_session_is_ended_although_no_descriptor_is_free() {
-    let mut execd =
-        Setup::new(&["--max-sessions", "1"]).prepared(limit_files(56)).unwatched().start();
-    let cmd = "trap '' TERM HUP; echo up; (sleep 300) & sleep 300";
-    let first = execd.open_now(&json!({"cmd": cmd}))["session_id"].clone();
-    let requests: Vec<u64> = (0..40)
-        .map(|_| execd.start_request("exec_command", json!({"cmd": "exec sleep 300"})))
-        .collect();
-    // Which of them find no descriptor depends on how many are on their way to their program.
-    let is_refused = |reply: &Value| reply["result"]["exit_code"] == -1;
-    let mut replies = requests.iter().rev().map(|id| answered(&mut execd, *id, "a start"));
-    assert!(replies.any(|reply| is_refused(&reply)), "there are no descriptors for forty");
-    let killed = execd.result("kill_session", json!({"session_id": first, "signal": "KILL"}));
-    if killed["found"] == true {
-        assert_eq!(killed["killed"], true, "{killed}");
-    }
-    let mark = format!("EXECD_SESSION_ID={first}");
-    let left = || {
-        let all = execd.marked();
-        let has = |pid: &&i32| {
-            let environ = crate::common::outside::environ(**pid).unwrap_or_default();
-            environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
-        };
-        all.iter().filter(has).count()
-    };
-    if killed["found"] == true {
-        assert_eq!(left(), 0, "killed means killed");
-    } else {
-        eventually("the evicted session is ended", || left() == 0);
-    }
-    execd.result("shutdown", json!({}));
-    assert!(execd.wait_exit().success());
-    assert_eq!(execd.marked(), [0_i32; 0], "the shutdown leaves nothing behind");
-}
-
-/// rule: protocol.md, Errors: A refused fork is a result with the system's reason
-#[test]
-fn when_processes_run_out_each_request_is_answered() {
-    if !is_root() {
-        return left_out("another user is needed for a limit of processes");
-    }
-    // A user that has no other process here; what the limit counts is per user.
-    let uid = 39_000 + std::process::id() % 1_000;
-    let setpriv = format!("--reuid={uid}");
-    let probe = std::process::Command::new("setpriv").args([&setpriv, "true"]).output();
-    if !probe.is_ok_and(|done| done.status.success()) {
-        return left_out("setpriv is missing");
-    }
-    let dir = tempfile::tempdir().expect("a directory");
-    let own = dir.path().join("tmp");
-    std::fs::create_dir(&own).expect("a directory");
-    std::os::unix::fs::chown(&own, Some(uid), None).expect("root may");
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(dir.path(), open).expect("ours");
-    let binary = dir.path().join("execd");
-    std::fs::copy(crate::common::EXECD, &binary).expect("a copy that the user can reach");
-    let script = "cd \"$TMPDIR\" && ulimit -u 12 && exec \"$0\"";
-    let wrapper = ["setpriv", &setpriv, "--clear-groups", "bash", "-c", script];
-    let binary = binary.to_str().expect("UTF-8");
-    let wrapper: Vec<&str> = wrapper.into_iter().chain([binary]).collect();
-    let tmp = own.to_str().expect("UTF-8");
-    let mut execd =
-        Setup::behind(&wrapper, &["--no-socket"]).envs(&[("TMPDIR", tmp)]).unwatched().start();
-    let cmd = json!({"cmd": "exec sleep 300", "stdin": "null"});
-    let requests: Vec<u64> = (0..30).map(|_| execd.start_request("exec_command", &cmd)).collect();
-    let last = answered(&mut execd, requests[29], "the last");
-    let why = last["result"]["failure_message"].as_str().unwrap_or_default();
-    assert!(why.contains("EAGAIN") && why.contains("starting a process"), "{last}");
-    execd.result("ping", json!({}));
-    let list = execd.result("list_sessions", json!({"peek": true}));
-    assert!(list["sessions"].is_array());
-    execd.close_stdin();
-    for request in &requests {
-        execd.start_request("cancel", json!({"id": request}));
-    }
-    // Pending requests run to their yield time; a signal makes the end come now.
-    send_signal(execd.pid(), libc::SIGTERM);
-    assert_eq!(execd.wait_exit().code(), Some(128 + libc::SIGTERM));
-    let replies = execd.all_lines().iter().filter(|line| line.get("method").is_none()).count();
-    assert_eq!(replies, 30 + 2, "each is answered once");
-    assert!(execd.marked().is_empty());
 }

@@ -29,6 +29,8 @@ fn kill_and_expect_nothing(execd: &mut Execd, keeper: i32) {
 
 /// rule: architecture.md, Ending a session: kill -9 of execd: within a moment no member of its
 ///   sessions is left
+/// rule: architecture.md, Ending a session: kill -9 of execd ends also members that cleared their
+///   environment, on pipes
 #[test]
 fn nothing_that_resists_survives() {
     let cmds = [
@@ -37,6 +39,7 @@ fn nothing_that_resists_survives() {
         "sleep 300 & sleep 301 & wait",
         "set -m; sleep 300 & (trap '' HUP TERM; sleep 301; :) & wait",
         "nohup sleep 300 >/dev/null 2>&1 & nohup sleep 301 & wait",
+        "env -i sleep 300 & env -i sh -c 'sleep 301; :' & wait",
         "(sh -c 'trap \"\" HUP TERM; sleep 300; :' >/dev/null 2>&1 </dev/null &); sleep 301",
         // The leader is gone, its job runs on and holds the output, or does not.
         "sh -c 'sleep 300; :' & exit 0",
@@ -59,27 +62,6 @@ fn nothing_that_resists_survives() {
     kill_and_expect_nothing(&mut execd, keeper);
     // By session id as well: a program may have changed its environment.
     eventually("no member is left", || members() == 0);
-}
-
-/// rule: architecture.md, Ending a session: kill -9 of execd ends also members that cleared their
-///   environment, on pipes
-#[test]
-fn members_without_their_environment_do_not_survive() {
-    for _ in 0..3 {
-        let mut execd = Execd::start();
-        let keeper = execd.keeper();
-        let opened = execd.open("env -i sleep 300 & env -i sh -c 'sleep 301; :' & wait");
-        let members = || outside::members(pid_of(&opened)).len();
-        eventually("all have started", || members() == 4);
-        kill_and_expect_nothing(&mut execd, keeper);
-        let deadline = Instant::now() + SOON;
-        while members() > 0 && Instant::now() < deadline {
-            std::thread::yield_now();
-        }
-        let left = outside::members(pid_of(&opened));
-        left.iter().for_each(|pid| send_signal(*pid, libc::SIGKILL));
-        assert_eq!(left, [0_i32; 0]);
-    }
 }
 
 /// The log disk was frozen, the one process that was both writer and guard sat in it, and what

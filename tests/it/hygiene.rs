@@ -22,6 +22,8 @@ fn sleeper(execd: &mut Execd, tty: bool, shell: &str) -> i32 {
 
 /// rule: architecture.md, Starting a child: A child has fds 0, 1, 2 and no other
 /// rule: unified-exec.md, exec_command, params: `stdin`: a pipe by default, `"null"` is at its end
+/// rule: architecture.md, A session: A child has one pipe for stdout and stderr: their order is
+///   exactly the child's
 #[test]
 fn a_child_has_descriptors_0_to_2_and_no_other() {
     // Descriptors that execd itself inherited without CLOEXEC must not pass through it.
@@ -199,7 +201,7 @@ fn execd_has_one_thread_and_its_descriptors_are_closed_by_exec() {
         let pipe = execd.open("cat");
         // The wall clock's timer and the list of children are opened at their first use.
         execd.poll_now(tty);
-        execd.run("true & true");
+        execd.run("true & wait");
         execd.peek();
         execd.input(crate::common::session_of(&pipe), "x");
         let waits = json!({"session_id": tty, "yield_until": "2099-01-01T00:00:00Z"});

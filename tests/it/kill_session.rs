@@ -51,20 +51,6 @@ fn the_signal_asked_for_arrives_and_the_default_is_sigterm() {
     }
 }
 
-/// rule: protocol.md, Errors: The message of an error says what to do instead where that is known
-/// rule: unified-exec.md, kill_session: An unknown signal: −32602 with examples
-/// rule: architecture.md, Ending a session: SIGSTOP, SIGCONT, 0 and the like are no way to kill:
-///   −32602
-#[test]
-fn what_is_no_signal_and_what_ends_nothing_is_refused() {
-    let mut execd = Execd::start();
-    let opened = execd.open("sleep 60");
-    for signal in [json!(""), json!(-1), json!(65), json!(1.5), json!("SIGSTOP"), json!("tstp")] {
-        execd.refused("kill_session", json!({"session_id": 1, "signal": signal}), "signal");
-    }
-    assert_eq!(process_state(pid_of(&opened)), Some('S'), "it was neither stopped nor ended");
-}
-
 /// rule: unified-exec.md, kill_session: It answers as soon as all are gone
 /// rule: unified-exec.md, kill_session: The result has found, killed, escalated, exit_code or
 ///   signal, log_path, final_output, summary

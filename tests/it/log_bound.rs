@@ -1,24 +1,16 @@
 //! Logs that lose their oldest bytes instead of growing: what they take of the disk, what they keep
-//! and where, and what replies say of it, on file systems with holes and
-//! on one without.
+//! and where, and what replies say of it. What a log keeps on a file system without holes is shown
+//! by log_faults.rs.
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::common::outside::{Trace, can_trace, left_out};
-use crate::common::{
-    Execd, PATIENCE, Setup, assert_absent, eventually, is_alive, log_path, send_signal, session_of,
-};
+use crate::common::outside::{Trace, can_trace};
+use crate::common::{Execd, assert_absent, eventually, is_alive, log_path, send_signal};
 use crate::log_help::*;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 const STEP_BYTES: u64 = KEEP_BYTES / 16;
-/// Between two looks at what logs take of the disk.
-const LOOK_PAUSE: Duration = Duration::from_millis(2);
 /// Lines of 8 bytes that are more than twice the bound.
 const LINES: u64 = 300_000;
 
@@ -26,7 +18,6 @@ const LINES: u64 = 300_000;
 struct Bounded {
     execd: Execd,
     logs: PathBuf,
-    _dir: Option<TempDir>,
 }
 
 impl Bounded {
@@ -34,27 +25,7 @@ impl Bounded {
     fn usual(more: &[&str]) -> Self {
         let execd = Execd::with(&[&BOUND, more].concat(), &[]);
         let logs = execd.log_dir();
-        Self { execd, logs, _dir: None }
-    }
-
-    /// On a file system without holes, which execd alone sees.
-    fn without_holes(more: &[&str]) -> Option<Self> {
-        let dir = TempDir::new().ok()?;
-        let mount = format!("mount -t ramfs none {}", dir.path().display());
-        let may = Command::new("unshare").args(["-Urm", "sh", "-c", &mount]).output();
-        if !may.is_ok_and(|done| done.status.success()) {
-            left_out("a ramfs cannot be mounted in a namespace of one's own");
-            return None;
-        }
-        let logs = dir.path().join("logs");
-        let place = ["--log-dir", logs.to_str()?];
-        let exec = format!("{mount} && exec \"$@\"");
-        let words = ["unshare", "-Urm", "sh", "-c", &exec, "sh"];
-        let mut execd = Setup::behind(&words, &[&BOUND, &place, more].concat()).start();
-        execd.ping();
-        let root = PathBuf::from(format!("/proc/{}/root", execd.pid()));
-        let logs = root.join(logs.strip_prefix("/").ok()?);
-        Some(Self { execd, logs, _dir: Some(dir) })
+        Self { execd, logs }
     }
 
     /// With and without a keeper.
@@ -110,36 +81,6 @@ fn a_flood_keeps_its_last_bytes_in_their_places_and_takes_no_more_than_its_bound
     }
 }
 
-/// rule: unified-exec.md, Logs: The log takes no more of the disk than N and a sixteenth of it
-#[test]
-fn yes_never_takes_more_of_the_disk_than_its_bound() {
-    for mut one in Bounded::both() {
-        let session = session_of(&one.execd.open("exec yes"));
-        let (begun, mut most, mut total) = (Instant::now(), 0, 0);
-        while total < 64 << 20 {
-            for _ in 0..20 {
-                most = one.check_taken().max(most);
-                thread::sleep(LOOK_PAUSE);
-            }
-            let row = one.execd.listed(session).expect("it runs");
-            assert_absent(&row, &["failure_message"]);
-            total = row["output_bytes_total"].as_u64().expect("a number");
-            assert!(begun.elapsed() < PATIENCE, "`yes` printed only {total} bytes");
-        }
-        assert!(most >= KEEP_BYTES, "{most}");
-        one.execd.kill(session);
-        let mut page = Value::Null;
-        eventually("it has ended", || {
-            page = one.execd.result("read_output", json!({"session_id": session, "max_bytes": 1}));
-            page["eof"] == true
-        });
-        let place = |name: &str| page[name].as_u64().unwrap_or_else(|| panic!("{name}: {page}"));
-        let kept = place("total_bytes") - place("log_from");
-        assert!((KEEP_BYTES..=KEEP_BYTES + STEP_BYTES).contains(&kept), "{page}");
-        one.check_taken();
-    }
-}
-
 /// rule: unified-exec.md, Logs: `--log-keep-bytes 0` keeps all
 #[test]
 fn a_log_below_its_bound_or_without_one_is_kept_whole() {
@@ -152,35 +93,6 @@ fn a_log_below_its_bound_or_without_one_is_kept_whole() {
         assert_absent(&result, &["log_from"]);
         assert!(!result["header"].as_str().expect("a header").contains("\nlog: "));
         assert!(crate::common::log_of(&result) == wrote, "{flags:?}");
-    }
-}
-
-/// rule: logs.md, Bounds: Where the file system makes no holes, a log keeps its first bytes
-/// rule: unified-exec.md, Logs: Where the file system makes no holes, a log keeps its first bytes
-#[test]
-fn where_there_are_no_holes_a_log_keeps_its_first_bytes_and_says_so() {
-    let wrote = lines(1, LINES);
-    for more in [&[][..], &["--no-keeper"]] {
-        let Some(mut one) = Bounded::without_holes(more) else { return };
-        let result = one.execd.run(&flood());
-        assert_absent(&result, &["log_from", "failure_message"]);
-        assert_eq!(result["log_truncated"], true, "{result}");
-        let warning = result["warning"].as_str().expect("a warning");
-        let why = "the log ended at --log-keep-bytes (its file system makes no holes), without ";
-        assert!(warning.contains(why), "{warning}");
-        one.check_taken();
-        let name = log_path(&result).file_name().expect("a name").to_owned();
-        let log = std::fs::read(one.logs.join(&name)).expect("the log");
-        let line: &[u8] =
-            b"\n[the log ends here: --log-keep-bytes is reached, and its file system makes no holes]\n";
-        let kept = log.strip_suffix(line).expect("its last line says why");
-        assert!(kept.len() as u64 >= KEEP_BYTES && wrote.starts_with(kept), "{}", kept.len());
-        let facts = one.logs.join(&name).with_extension("meta");
-        eventually("the facts say so", || {
-            one.execd.ping();
-            std::fs::read_to_string(&facts)
-                .is_ok_and(|line| line.contains("\"log_truncated\":true"))
-        });
     }
 }
 
@@ -205,6 +117,7 @@ fn a_keeper_that_is_killed_is_followed_by_one_that_knows_what_is_kept() {
             now.is_some_and(|now| now != i64::from(pid))
         });
         one.check_taken();
+        printer.check(&mut one.execd);
     }
     printer.print(&mut one.execd, 20_000);
     let end = printer.end(&mut one.execd);

@@ -1,7 +1,7 @@
 //! The facts beside each log, and `execd log` and `execd logs`, for people (logs.md).
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -381,40 +381,6 @@ fn what_has_a_logs_name_and_is_none_is_named_and_not_listed() {
         let (status, _, err) = said(&execd, &["log", name]);
         assert!(status == 1 && err.contains(&told), "{err}");
     }
-}
-
-/// read_output had none of it then, and `execd log` printed what somebody else had written.
-/// rule: logs.md, Full disks: A log that somebody appends to after its session has ended has that
-///   session's output, and nothing that stands behind it is told
-#[test]
-fn what_somebody_appends_to_an_ended_log_is_not_told() {
-    let mut execd = Execd::start();
-    let line = execd.run("echo one");
-    let mut stream = |cmd: &str| {
-        let result = execd.result("bash_stream", json!({"command": cmd, "stream": false}));
-        PathBuf::from(result["logPath"].as_str().expect("a path"))
-    };
-    let logs = [log_path(&line), stream("printf 12345; printf 67 >&2"), stream("printf three")];
-    for (id, (log, whole)) in (1..).zip(logs.iter().zip(["one\n", "1234567", "three"])) {
-        facts(&log.with_extension("meta"), is_over);
-        let mut file = fs::File::options().append(true).open(log).expect("the log");
-        file.write_all(b"somebody else's\n").expect("room");
-        let page = execd.result("read_output", json!({"session_id": id, "from": 0}));
-        let told = [&page["text"], &page["total_bytes"], &page["eof"], &page["log_from"]];
-        let total = json!(whole.len());
-        assert_eq!(told, [&json!(whole), &total, &json!(true), &json!(0)], "{page}");
-        assert_absent(&page, &["gap"]);
-        let shown = log.display().to_string();
-        assert_eq!(printed(&execd, &["log", "--raw", &shown]), whole);
-        let last = printed(&execd, &["log", "--raw", &shown, "--from", "-2"]);
-        assert_eq!(last, whole[whole.len() - 2..]);
-        let listed = printed(&execd, &["logs"]);
-        let row = listed.lines().find(|row| row.starts_with(&short(log))).expect("its row");
-        assert!(row.contains(&format!("  {0}B/{0}B  ", whole.len())), "{listed}");
-    }
-    let page = execd.result("get_process_log", json!({"sessionId": 3}));
-    assert_eq!([&page["text"], &page["totalBytes"]], [&json!("three"), &json!(5)], "{page}");
-    assert_absent(&page, &["omittedBytes"]);
 }
 
 /// rule: logs.md, Reading by people: `--lines N` (also `-n`) prints the last so many lines, however

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::outside::{Trace, can_trace, left_out};
-use crate::common::{Execd, Setup, eventually, log_path, session_of};
+use crate::common::outside::{Trace, can_trace};
+use crate::common::{Execd, eventually, log_path};
 use crate::log_help::*;
 use serde_json::json;
 
@@ -69,6 +69,8 @@ fn each_write_of_the_log_writer_may_fail() {
 
 /// rule: logs.md, Full disks: the beginning stays, and what comes then is lost instead: the bound
 ///   holds
+/// rule: logs.md, Bounds: Where the file system makes no holes, a log keeps its first bytes
+/// rule: unified-exec.md, Logs: Where the file system makes no holes, a log keeps its first bytes
 #[test]
 fn a_beginning_that_cannot_be_given_back_is_kept_and_the_bound_holds() {
     if !can_trace() {
@@ -96,53 +98,13 @@ fn a_beginning_that_cannot_be_given_back_is_kept_and_the_bound_holds() {
         let failed = failure.contains(error);
         assert_eq!(failed, error != "EOPNOTSUPP", "{inject}: {failure}");
         let truncated = end["log_truncated"] == true;
+        let warning = end["warning"].as_str().unwrap_or_default();
+        assert_eq!(warning.contains("its file system makes no holes"), truncated, "{end}");
         assert!(truncated != failed && (truncated || end["log_complete"] == false), "{end}");
     }
 }
 
 // ---- A full disk ------------------------------------------------------------------------
-
-/// rule: logs.md, Full disks: When there is space again, the log goes on
-/// rule: architecture.md, The keeper: Space that comes back is used again, and the note is written
-///   then
-#[test]
-fn on_a_small_full_disk_a_bounded_log_loses_what_finds_no_room_and_goes_on() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let mount = format!("mount -t tmpfs -o size=2m,mode=700 none {}", dir.path().display());
-    let may = Command::new("unshare").args(["-Urm", "sh", "-c", &mount]).output();
-    if !may.is_ok_and(|done| done.status.success()) {
-        return left_out("a tmpfs cannot be mounted in a namespace of one's own");
-    }
-    let exec = format!("{mount} && exec \"$@\"");
-    let words = ["unshare", "-Urm", "sh", "-c", &exec, "sh"];
-    let logs = dir.path().join("logs");
-    for more in [&[][..], &["--no-keeper"]] {
-        // A tenth of this disk would be less than the log keeps.
-        let place = ["--log-dir", logs.to_str().expect("UTF-8"), "--log-total-bytes", "0"];
-        let mut execd = Setup::behind(&words, &[&BOUND, &place[..], more].concat()).start();
-        execd.ping();
-        let disk = PathBuf::from(format!("/proc/{}/root", execd.pid()))
-            .join(dir.path().strip_prefix("/").expect("an absolute path"));
-        let silent = session_of(&execd.open("exec sleep 300"));
-        let mut printer = Printer::start(&mut execd);
-        printer.print(&mut execd, 1_000);
-        // Somebody else takes all but 64 KiB.
-        let filler = disk.join("filler");
-        std::fs::write(&filler, vec![b'f'; (2 << 20) - (96 << 10)]).expect("room");
-        printer.print(&mut execd, FLOOD_LINES);
-        let row = execd.listed(printer.session).expect("it runs");
-        let told = row["failure_message"].as_str().unwrap_or_default();
-        assert!(told.contains("ENOSPC"), "{row}");
-        let row = execd.listed(silent).expect("it runs");
-        assert!(row["failure_message"].is_null(), "who writes nothing has no trouble: {row}");
-        std::fs::remove_file(&filler).expect("it is ours");
-        printer.print(&mut execd, 10);
-        printer.print(&mut execd, FLOOD_LINES);
-        let end = printer.end(&mut execd);
-        let there = printer.check_loss(&mut execd, &end);
-        assert!(there >= KEEP_BYTES, "{there} are there: {end}");
-    }
-}
 
 // ---- Somebody else's hands --------------------------------------------------------------
 

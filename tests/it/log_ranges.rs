@@ -347,6 +347,7 @@ fn a_third(number: u64) {
 /// rule: logs.md, Reading: `log_from` is the first byte that is left
 /// rule: bash-stream.md, The stream family: The index of a log holds over restarts of the log
 ///   writer
+/// rule: bash-stream.md, The index of a log: records of 16 bytes, one for each change of the stream
 #[test]
 fn ranges_and_gaps_together_are_all_that_was_written() {
     a_third(0);

@@ -65,35 +65,9 @@ fn age(log: &Path, age_s: u64) {
     file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).expect("ours");
 }
 
-/// rule: architecture.md, The keeper: Two execds share the directory
-/// rule: logs.md, Bounds: Logs of sessions that have ended are deleted, the one that ended first
-///   before all others
-/// rule: logs.md, Bounds: A log that an execd holds is not among them
-#[test]
-fn the_logs_that_ended_first_go_after_a_start_and_none_that_an_execd_holds() {
-    for extra in [&[][..], &["--no-keeper"]] {
-        let shared = Shared::new();
-        let mut other = shared.execd(&["--log-total-bytes", "0", "--log-keep-days", "0"]);
-        let cmd = format!("head -c {MIB} /dev/zero; exec sleep 300");
-        let held = log_path(&other.open(&cmd));
-        age(&held, 20_000);
-        let logs: Vec<PathBuf> =
-            (1..=6).map(|n| shared.ended(n, 3 * MIB, 10_000 - n * 100)).collect();
-        shared.forget_the_last_look();
-        // 19 MiB are too many: fourteen are left of sixteen.
-        let mut execd = shared.execd(extra);
-        execd.run("true");
-        eventually("the two that ended first go", || {
-            execd.run("true");
-            !logs[0].exists() && !logs[1].exists() && shared.taken() <= TOTAL_BYTES
-        });
-        assert!(!logs[0].with_extension("meta").exists(), "its facts go with it");
-        assert!(logs[2..].iter().all(|log| log.exists()) && held.exists(), "{extra:?}");
-    }
-}
-
 /// An execd that lives for a moment has no pause to look in.
 /// rule: logs.md, Cleaning: It begins 100 ms after the start of an execd, or with its end
+/// rule: architecture.md, The keeper: Two execds share the directory
 #[test]
 fn an_execd_that_lives_for_a_moment_cleans_with_its_end_and_once_an_hour() {
     let shared = Shared::new();
@@ -133,6 +107,7 @@ fn a_log_has_the_time_of_its_end() {
     assert_eq!(output(&execd.run("echo on")), "on\n");
 }
 
+/// rule: logs.md, Bounds: A log that an execd holds is not among them
 /// rule: logs.md, Cleaning: It says how many logs it has deleted and how much of the disk that
 ///   gives back, and how many it has left because an execd uses them or because they are for good
 #[test]

@@ -82,7 +82,6 @@ mod ports;
 mod programs;
 mod protocol;
 mod read_output;
-mod read_output_model;
 mod reaping;
 mod regressions;
 mod run_front;

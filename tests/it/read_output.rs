@@ -1,7 +1,7 @@
 //! read_output: any part of any session's output by its offsets, whoever started the session and
 //! whatever has become of it, and nothing is taken by it (logs.md, Reading).
 
-use crate::common::data::{Random, Stopped, assert_same};
+use crate::common::data::{Stopped, assert_same};
 use crate::common::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -218,59 +218,6 @@ fn reading_takes_nothing_uses_no_wake_and_moves_nobody_in_the_table() {
     assert_eq!((output(&last), &last["exit_code"]), ("unread\n", &json!(4)));
 }
 
-const PIECES: [&str; 9] = [
-    "a\\n",
-    "crlf\\r\\n",
-    "\\xc3\\xa4",
-    "\\xe6\\xbc\\xa2",
-    "\\xf0\\x9f\\x98\\x80\\n",
-    "\\033[31mred\\033[0m",
-    "\\033]0;title\\007",
-    "prompt> ",
-    "line of text\\n",
-];
-
-/// rule: logs.md, Reading: Pages put together are the whole, however the output came
-#[test]
-fn polling_an_output_that_comes_byte_by_byte_loses_nothing() {
-    let mut execd = Execd::start();
-    let mut random = Random(19);
-    let all: String = (0..60).map(|_| *random.of(&PIECES)).collect();
-    // A write for each byte, so that whoever polls finds any of the places between.
-    let command = format!(
-        "read x; printf '{all}' | od -An -v -to1 -w1 | while read o; do printf \"\\\\$o\"; done"
-    );
-    let id = execd.open_until(&format!("echo ready; {command}"), "ready");
-    execd.poll_now(id);
-    execd.send(json!("go"), "write_stdin", json!({"session_id": id, "chars": "\\n"}));
-    let mut views = [("clean", 0, String::new()), ("raw", 0, String::new())];
-    let mut bytes = (0, Vec::new());
-    loop {
-        let mut over = true;
-        for (view, at, got) in &mut views {
-            let page = read(&mut execd, id, json!({"from": *at, "view": *view}));
-            assert_eq!(number(&page, "from"), *at, "{page}");
-            let again = json!({"from": *at, "to": page["to"], "view": *view});
-            assert_eq!(text(&read(&mut execd, id, again)), text(&page), "the same again");
-            got.push_str(text(&page));
-            *at = number(&page, "to");
-            over &= page["eof"] == true;
-        }
-        let page = read(&mut execd, id, json!({"from": bytes.0, "view": "b64"}));
-        bytes.1.extend(exact(&page));
-        bytes.0 = number(&page, "to");
-        if over && page["eof"] == true {
-            break;
-        }
-    }
-    let whole = read(&mut execd, id, json!({"from": 0, "view": "b64"}));
-    assert_same("the bytes", &bytes.1, &exact(&whole));
-    for (view, _, got) in &views {
-        let whole = read(&mut execd, id, json!({"from": 0, "view": view}));
-        assert_eq!(got, text(&whole), "{view}");
-    }
-}
-
 /// One answer of the log writer reads 8 MiB of a log at most: the lines were once those of its
 /// middle.
 /// rule: logs.md, Reading: with `stream` the bytes of that stream
@@ -419,6 +366,7 @@ fn the_last_lines_that_a_log_lacks_are_those_of_memory() {
 }
 
 /// rule: logs.md, Reading: Without logs (`--no-log`) there is what memory has
+/// rule: bash-stream.md, The stream family: --no-log: logPath is absent, memory serves the pages
 #[test]
 fn without_a_log_there_is_what_memory_has() {
     let mut execd = Execd::with(&["--no-log"], &[]);
@@ -446,6 +394,7 @@ fn without_a_log_there_is_what_memory_has() {
 }
 
 /// rule: logs.md, Reading: `read_output` reads any part of the output of any session
+/// rule: architecture.md, The keeper: `--no-keeper`: pages of logs are answered at once
 #[test]
 fn without_a_keeper_logs_are_read_here() {
     let mut execd = Execd::with(&["--no-keeper"], &[]);

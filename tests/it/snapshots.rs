@@ -394,6 +394,13 @@ fn the_end_by_a_signal_is_as_written() {
 
 // ---- unified-exec -----------------------------------------------------------------------
 
+/// rule: unified-exec.md, exec_command, result: `signal` names the signal; no 128+n
+/// rule: architecture.md, Bounds: A SIGKILL that execd did not send gets a `note`
+/// rule: unified-exec.md, Early exit, shell gone, LRU: The wait during which the shell ended
+///   answers 50 ms later as still running
+/// rule: unified-exec.md, Early exit, shell gone, LRU: `shell_exit_code` and a `note` that names
+///   who holds the output
+/// rule: unified-exec.md, Early exit, shell gone, LRU: Later polls wait normally
 #[test]
 fn exec_command_is_as_written() {
     let mut board = Board::start(&[]);
@@ -495,6 +502,9 @@ fn waits_are_as_written() {
     board.end("waits.txt");
 }
 
+/// rule: unified-exec.md, set_on_exit, resize_session: `resize_session` clamps like the start
+/// rule: unified-exec.md, list_sessions: An exited session is reported once here, then removed
+/// rule: unified-exec.md, list_sessions: `[exited exit_code=0; removed from store]` where so
 #[test]
 fn sessions_are_as_written() {
     // How soon it is known that nothing but input can end a wait depends on the machine.
@@ -560,6 +570,15 @@ fn sessions_are_as_written() {
     board.end("sessions.txt");
 }
 
+/// rule: unified-exec.md, kill_session: An unknown signal: −32602 with examples
+/// rule: unified-exec.md, write_stdin: Malformed base64: −32602; whitespace inside is fine
+/// rule: unified-exec.md, write_stdin: `chars` and `chars_b64` together: −32602
+/// rule: unified-exec.md, write_stdin: `session_id` is required
+/// rule: unified-exec.md, Ended by somebody else: An id that no session ever had is unknown
+/// rule: unified-exec.md, exec_command, result: `tool_time_utc` on still-running replies and on
+///   every yield_until reply or error
+/// rule: unified-exec.md, write_stdin: `yield_until` with input is refused
+/// rule: unified-exec.md, write_stdin: Both waits at once are refused
 #[test]
 fn refusals_of_sessions_are_as_written() {
     let mut board = Board::start(&[]);
@@ -610,6 +629,7 @@ fn refusals_of_sessions_are_as_written() {
 
 // ---- bash_stream ------------------------------------------------------------------------
 
+/// rule: bash-stream.md, The stream family: A PTY has one stream
 #[test]
 fn bash_stream_is_as_written() {
     let mut board = Board::start(&[]);
@@ -950,6 +970,8 @@ fn runs_of_pi_are_as_written() {
 
 /// rule: attach.md, attach_session, attach_input, detach_session: detach_session ends the output;
 ///   the session goes on
+/// rule: attach.md, attach_session, attach_input, detach_session: attach_input goes to the stdin of
+///   a session on pipes
 #[test]
 fn attaching_is_as_written() {
     let mut board = Board::start(&["--on-impossible", "wait"]);

@@ -338,25 +338,6 @@ fn a_wait_that_something_else_can_end_goes_on() {
     assert_eq!(execd.exit_code(), Some(0));
 }
 
-#[test]
-fn until_input_ends_when_the_program_asks() {
-    let mut execd = Execd::start();
-    let mut run = |params: Value| {
-        execd.exec(merged(json!({"yield_time_ms": 30_000, "until": {"input": true}}), params))
-    };
-    let asks =
-        json!({"cmd": "sleep 0.2; read -p 'go? ' x", "tty": true, "until": {"input": "line"}});
-    let reply = run(asks);
-    let wait = &reply["wait"];
-    assert_eq!((&wait["outcome"], &wait["by"]), (&json!("matched"), &json!("input")), "{reply}");
-    assert_eq!((&wait["state"], &reply["output"]), (&json!(LINE), &json!("go? ")), "{reply}");
-    let reply = run(json!({"cmd": "cat", "stdin": "null", "on_impossible": "wait"}));
-    assert_eq!(reply["exit_code"], 0, "{reply}");
-    let reply = run(json!({"cmd": "sleep 30", "stdin": "null"}));
-    let why = "its stdin is /dev/null: no input is ever waited for";
-    assert_eq!(reply["wait"]["why"], why, "{reply}");
-}
-
 /// A `stop` that could not come true ended a wait for the exit as impossible, while the command
 /// was at work.
 /// rule: waits.md, Impossible: A `stop` that can't come true ends no wait

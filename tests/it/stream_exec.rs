@@ -117,20 +117,6 @@ fn one_whose_background_goes_on_past_its_timeout_has_not_timed_out() {
 
 // ---- Terminals --------------------------------------------------------------------------
 
-/// rule: bash-stream.md, The stream family: A PTY has one stream
-#[test]
-fn a_terminal_is_one_stream() {
-    let mut execd = Execd::start();
-    let command = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && stty size; echo err >&2";
-    let (request, session) = begin(&mut execd, command, json!({"stdinMode": "pty"}));
-    let result = execd.result_of(request);
-    assert_eq!((&result["stdout"], &result["stderr"]), (&json!("30 120\nerr\n"), &json!("")));
-    assert_eq!(logged(&result), b"30 120\r\nerr\r\n", "the log is raw");
-    let chunks = chunks_of(&mut execd, request);
-    assert_eq!(joined(&chunks, "stdout"), "30 120\r\nerr\r\n");
-    assert_eq!(row(&mut execd, session).expect("a row")["stdinMode"], "pty");
-}
-
 /// `rg needle` and others that read stdin where no file is named could only wait for input.
 /// rule: bash-stream.md, The stream family: stdinMode null: /dev/null, told in lists, refused by
 ///   write_stdin
@@ -166,24 +152,4 @@ fn sixty_four_jobs_run_at_once_and_no_more() {
     kill(&mut execd, 7);
     assert_eq!(execd.result_of(requests[6])["signal"], "SIGKILL");
     assert_eq!(run(&mut execd, "echo room")["stdout"], "room\n");
-}
-
-/// rule: bash-stream.md, The stream family: 64 running jobs, a cap of their own
-#[test]
-fn a_job_takes_no_session_s_place_nor_the_other_way_round() {
-    let mut execd = Execd::with(&["--max-sessions", "2"], &[]);
-    let jobs = [(); 3].map(|()| id_of(&open(&mut execd, "exec sleep 300")));
-    let first = execd.open("exec sleep 300");
-    let second = execd.open("exec sleep 300");
-    assert_eq!(second["warning"], "2/2 sessions open", "jobs are not counted");
-    let third = execd.open("exec sleep 300");
-    assert!(text(&third, "warning").contains("evicted session"), "{third}");
-    let evicted = execd.write(json!({"session_id": first["session_id"]}));
-    assert_eq!(evicted["killed_by"], "eviction", "{evicted}");
-    for job in jobs {
-        assert_eq!(poll(&mut execd, job)["status"], "running", "{job}");
-    }
-    for id in [second, third].map(|one| session_of(&one)) {
-        assert_eq!(execd.poll_now(id)["session_id"], id);
-    }
 }

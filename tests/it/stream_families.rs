@@ -13,22 +13,6 @@ fn exits_of(execd: &mut Execd, session: u64) -> Vec<Value> {
 
 // ---- Jobs under unified-exec ------------------------------------------------------------
 
-#[test]
-fn a_running_job_is_in_list_sessions_and_leaves_it_at_its_end() {
-    let mut execd = Execd::start();
-    let opened = open_with(&mut execd, "read x", json!({"name": "mine"}));
-    let listed = execd.listed(1).expect("it is listed");
-    for (one, other) in [("pid", "pid"), ("log_path", "logPath")] {
-        assert_eq!(listed[one], opened[other], "{one}");
-    }
-    assert_eq!((&listed["name"], &listed["running"]), (&json!("mine"), &json!(true)));
-    execd.write(json!({"session_id": 1, "chars": "\\n", "yield_time_ms": 30_000}));
-    assert!(execd.listed(1).is_none());
-    execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
-    assert_eq!(execd.kill(1)["found"], false);
-    assert_eq!(poll(&mut execd, 1)["status"], "completed", "the stream family knows it");
-}
-
 /// rule: unified-exec.md, The same sessions: Each tool family has its own unread position on a
 ///   session
 /// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
@@ -57,6 +41,7 @@ fn the_reads_of_the_families_take_nothing_from_each_other() {
 // ---- Sessions of exec_command under the stream family -----------------------------------
 
 /// rule: bash-stream.md, The stream family: Stream calls take nothing from unified-exec
+/// rule: bash-stream.md, The stream family: What unified-exec has removed is remembered too
 #[test]
 fn a_session_of_exec_command_can_be_polled_and_is_listed() {
     let mut execd = Execd::start();
@@ -81,61 +66,10 @@ fn a_session_of_exec_command_can_be_polled_and_is_listed() {
     let result = unified_poll(&mut execd, session);
     assert_eq!((&result["exit_code"], &result["wait_status"]), (&json!(4), &json!("completed")));
     assert_eq!(exits_of(&mut execd, session).len(), 1, "exactly once");
-}
-
-/// rule: bash-stream.md, The stream family: What unified-exec has removed is remembered too
-#[test]
-fn one_that_unified_exec_has_consumed_is_remembered() {
-    let mut execd = Execd::start();
-    let opened = execd.open("echo hi; read x; echo bye; exit 4");
-    let session = session_of(&opened);
-    let params = json!({"session_id": session, "chars": "\\n", "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 4);
     execd.failed("write_stdin", json!({"session_id": session}), "unknown_session");
-    assert_eq!(listed_ids(&mut execd), [session]);
-    let row = row(&mut execd, session).expect("a row");
-    assert_eq!((&row["status"], &row["exitCode"]), (&json!("failed"), &json!(4)));
-    let polls = [(); 10].map(|()| poll(&mut execd, session));
-    assert_eq!((&polls[0]["exitCode"], &polls[0]["aggregated"]), (&json!(4), &json!("hi\nbye\n")));
-    assert!(polls.iter().all(|polled| *polled == polls[0]));
-    let page = page(&mut execd, session, json!({}));
-    assert_eq!((&page["text"], &page["eof"]), (&json!("hi\nbye\n"), &json!(true)));
+    assert_eq!(poll(&mut execd, session), over, "what was removed is remembered");
 }
 
 // ---- Notifications ----------------------------------------------------------------------
 
-#[test]
-fn a_job_is_announced_at_once_and_its_end_right_after_the_reply() {
-    let mut execd = Execd::start();
-    let (request, session) = begin(&mut execd, "exit 3", json!({}));
-    execd.result_of(request);
-    let exit = execd.notification("session_exited", |_| true);
-    assert_eq!((&exit["session_id"], &exit["exit_code"]), (&json!(session), &json!(3)));
-    assert_eq!((&exit["observed"], exit.get("wake")), (&json!(true), None));
-    let place = execd.reply_position(request);
-    assert_eq!(execd.position(|line| line["method"] == "session_exited"), Some(place + 1));
-    let started = execd.position(|line| line["method"] == "session_started");
-    assert!(started.is_some_and(|at| at < place));
-    // With a background it comes when that has ended.
-    run(&mut execd, &format!("({}) & exit 2", until_file("go")));
-    assert!(exits_of(&mut execd, session + 1).is_empty());
-    go(&execd, "go");
-    let exit = execd.notification("session_exited", |_| true);
-    assert_eq!((&exit["session_id"], &exit["exit_code"]), (&json!(session + 1), &json!(2)));
-    assert_eq!(exit["observed"], true, "the reply told the end");
-}
-
 // ---- The end of execd -------------------------------------------------------------------
-
-#[test]
-fn a_job_ends_with_execd() {
-    let mut execd = Execd::start();
-    open(&mut execd, "set -m; sleep 300 & sleep 300");
-    let (request, _) = begin(&mut execd, "echo hi; sleep 300", json!({}));
-    next_chunk(&mut execd, request);
-    execd.signal(libc::SIGTERM);
-    let result = execd.result_of(request);
-    assert!(["running", "failed"].contains(&text(&result, "status")), "answered: {result}");
-    assert_eq!(execd.wait_exit().code(), Some(128 + libc::SIGTERM));
-    execd.until_no_session_process();
-}

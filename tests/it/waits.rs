@@ -2,8 +2,6 @@
 //! facts that end a session: its shell's end and its output's (held by background jobs, by
 //! daemons, or given up for a while by the leader itself).
 
-use std::time::Duration;
-
 use crate::common::*;
 use serde_json::{Value, json};
 
@@ -154,37 +152,6 @@ fn the_wait_that_ends_first_takes_the_output_and_an_exit_answers_all() {
     execd.failed("write_stdin", json!({"session_id": 1}), "unknown_session");
 }
 
-/// rule: unified-exec.md, Early exit, shell gone, LRU: The wait during which the shell ended
-///   answers 50 ms later as still running
-/// rule: unified-exec.md, Early exit, shell gone, LRU: `shell_exit_code` and a `note` that names
-///   who holds the output
-/// rule: unified-exec.md, Early exit, shell gone, LRU: Later polls wait normally
-#[test]
-fn a_background_job_that_holds_the_output_does_not_hold_the_answer() {
-    let mut execd = Execd::start();
-    let started = now();
-    let cmd = "sleep 4711 & echo $!; exit 3";
-    let result = execd.exec(json!({"cmd": cmd, "yield_time_ms": 30_000}));
-    assert!(started.elapsed() < AT_ONCE, "not after its yield time");
-    assert_absent(&result, &["exit_code", "signal"]);
-    let pid = output(&result).trim();
-    let note = format!(
-        "shell exited (code 3); still running: {pid} sleep — redirect its output to detach it, or \
-         kill_session"
-    );
-    assert_eq!((&result["note"], &result["shell_exit_code"]), (&json!(note), &json!(3)));
-    let header = result["header"].as_str().expect("text");
-    let begins = "[still running]\nsession_id: 1\nnote: shell exited (code 3); ";
-    assert!(header.starts_with(begins), "{header}");
-    let request = poll(&mut execd, 1);
-    // Longer than the 50 ms after which the first wait was answered.
-    let stamp = utc_stamp(wall_clock() + Duration::from_millis(300));
-    execd.write(json!({"session_id": 1, "yield_until": stamp}));
-    execd.no_reply_yet(request);
-    execd.kill(1);
-    assert_eq!(execd.session_processes().len(), 0);
-}
-
 /// rule: architecture.md, Ending a session: Who still holds the output after the shell is gone
 ///   keeps the session running, with `shell_exited`
 /// rule: unified-exec.md, Early exit, shell gone, LRU: A held session can be polled and killed
@@ -204,20 +171,6 @@ fn a_session_without_its_shell_can_be_polled() {
     assert_eq!((&result["output"], &result["exit_code"]), (&json!("late\n"), &json!(3)));
     assert_absent(&result, &["session_id", "shell_exit_code", "note"]);
     assert_eq!(execd.notification("session_exited", |_| true)["exit_code"], 3);
-}
-
-/// rule: unified-exec.md, exec_command, params: The call answers when the process has exited and
-///   its output is at end of file
-/// rule: architecture.md, Ending a session: Members that outlive an ended session run on, and
-///   list_sessions shows them as `left`
-#[test]
-fn a_short_lived_holder_does_not_hide_the_exit() {
-    let mut execd = Execd::start();
-    // The holder ends with the shell's death or soon after it: within the 50 ms or beyond.
-    let result = execd.run("(echo late) & echo early; wait");
-    assert_eq!((&result["exit_code"], output(&result).lines().count()), (&json!(0), 2));
-    let result = execd.run("sleep 300 >/dev/null 2>&1 & echo started");
-    assert_eq!((&result["output"], &result["exit_code"]), (&json!("started\n"), &json!(0)));
 }
 
 /// rule: architecture.md, Ending a session: When the holder is a detached one, kill_session ends

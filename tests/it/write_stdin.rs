@@ -45,38 +45,6 @@ fn escapes_are_decoded_and_base64_is_delivered_byte_for_byte() {
     }
 }
 
-/// rule: unified-exec.md, write_stdin: Malformed base64: −32602; whitespace inside is fine
-/// rule: unified-exec.md, write_stdin: `chars` and `chars_b64` together: −32602
-/// rule: unified-exec.md, write_stdin: `session_id` is required
-/// rule: unified-exec.md, Ended by somebody else: An id that no session ever had is unknown
-/// rule: unified-exec.md, write_stdin: An unknown or removed id: `unknown_session`, `unknown
-///   session_id: 7`
-/// rule: unified-exec.md, exec_command, result: `tool_time_utc` on still-running replies and on
-///   every yield_until reply or error
-/// rule: unified-exec.md, write_stdin: `yield_until` is strict RFC 3339 UTC
-/// rule: unified-exec.md, write_stdin: `yield_until` with input is refused
-/// rule: unified-exec.md, write_stdin: Both waits at once are refused
-#[test]
-fn what_can_not_be_written_or_waited_for_is_refused() {
-    let mut execd = Execd::start();
-    execd.open("cat");
-    execd.refused("write_stdin", json!({}), "session_id");
-    execd.failed("write_stdin", json!({"session_id": 7}), "unknown_session");
-    for (more, part) in [
-        (json!({"chars_b64": "YQ=a"}), "YQ=a"),
-        (json!({"chars": "a", "chars_b64": "YQ=="}), ""),
-        (json!({"yield_until": "2026-07-21T18:30:00+02:00"}), "tool_time_utc: 2"),
-        (json!({"yield_until": LONG_AGO, "chars_b64": "YQ=="}), "tool_time_utc: 2"),
-        (json!({"yield_until": LONG_AGO, "eof": true}), "only valid for an empty poll"),
-        (json!({"yield_until": LONG_AGO, "yield_time_ms": 5_000}), "tool_time_utc: 2"),
-    ] {
-        let error = execd.error("write_stdin", merged(json!({"session_id": 1}), more.clone()));
-        let message = error["message"].as_str().expect("text");
-        assert!(error["code"] == -32602 && message.contains(part), "{more}: {error}");
-    }
-    assert_eq!(execd.poll_now(1)["output"], "", "nothing was written");
-}
-
 /// rule: unified-exec.md, write_stdin: Output not seen by an earlier call comes first
 /// rule: unified-exec.md, write_stdin: write_stdin has the same result as exec_command
 #[test]
@@ -129,20 +97,6 @@ fn eof_on_a_terminal_is_the_character_that_ends_its_input() {
     let session = open(&mut execd, "-icanon", "true");
     let message = execd.refused("write_stdin", json!({"session_id": session, "eof": true}), "eof");
     assert!(message.contains("\\x04"), "{message}");
-}
-
-/// rule: architecture.md, Starting a child: A child can be interrupted (the inherited mask is the
-///   classic bug)
-#[test]
-fn a_terminal_echoes_and_its_ctrl_c_interrupts() {
-    let mut execd = Execd::start();
-    let session = session_of(&execd.open_with("exec cat", json!({"tty": true})));
-    let text = execd.input_until(session, "hi\\n", "hi\nhi\n");
-    assert_eq!(text, "hi\nhi\n");
-    let params = json!({"session_id": session, "chars": "\\x03", "yield_time_ms": 30_000});
-    let result = execd.write(params);
-    assert_eq!(result["signal"], "SIGINT");
-    assert_absent(&result, &["exit_code"]);
 }
 
 /// rule: unified-exec.md, write_stdin: A line over 4,095 bytes for a PTY in canonical mode is

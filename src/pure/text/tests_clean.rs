@@ -166,6 +166,8 @@ fn jumps_of_full_screen_programs_start_a_line() {
     assert_eq!(text, "top\nrow\n".repeat(1000));
 }
 
+/// rule: unified-exec.md, Truncation, retention, text: A new call starts with an empty line at
+///   column 0
 #[test]
 fn a_new_call_starts_at_an_empty_line_and_goes_on_inside_of_sequences() {
     let mut cleaner = Cleaner::new();
@@ -309,26 +311,6 @@ fn random_edits_give_what_the_model_gives_however_they_are_cut() {
             rest = after;
         }
         assert_eq!(screen.into_text(), model.text(), "round {round} in pieces");
-    }
-}
-
-#[test]
-fn calls_of_text_without_edits_add_up_to_the_whole() {
-    let mut random = random(0x9216_D5D9_8979_FB1B);
-    let tokens = "a|\u{20ac}|\u{1f600}|\n|\x1b[1;31m|\x1b]0;\u{e9}\x1b\\|\u{9b}|\x1b(B";
-    let tokens: Vec<&str> = tokens.split('|').collect();
-    for _ in 0..700 {
-        let bytes: Vec<u8> =
-            (0..random(30)).flat_map(|_| tokens[random(tokens.len())].bytes()).collect();
-        let mut cleaner = Cleaner::new();
-        let (mut text, mut rest) = (String::new(), &bytes[..]);
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(1 + random(rest.len().min(6)));
-            let (head, tail) = piece.split_at(random(piece.len() + 1));
-            text += &cleaner.call_text(&kept(head, 0, tail), "GAP", false);
-            rest = after;
-        }
-        assert_eq!(text, clean(&bytes));
     }
 }
 

@@ -84,6 +84,8 @@ fn check(start: impl Fn() -> TextWatch + Copy, before: &str, (back, answer): (&s
 const PATTERNS: [&str; 3] = ["ready", "/r[e]ady", "/\\bready\\b"];
 
 /// rule: waits.md, Echo: The same word counts when the program prints it
+/// rule: waits.md, Echo: A program that reads in raw mode (a REPL with line editing) echoes by
+///   itself
 #[test]
 fn the_echo_of_real_programs_does_not_count_and_their_answer_does() {
     for (before, sent, echo, back, answer) in recordings() {

@@ -49,7 +49,6 @@ pub use lines::{
     is_nonblocking, is_notification, is_readable, make_raw, open_pty, until_readable, value,
 };
 pub use outside::{is_alive, left_out, process_state};
-pub use rules::{expected_footer, expected_header};
 use serde_json::{Value, json};
 
 /// How long any wait may take before the test fails: a test machine can be slow.
