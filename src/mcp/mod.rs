@@ -10,6 +10,7 @@
 //! | `era` | the versions, and how a result looks in each |
 //! | `fields` | fields of JSON values, for texts |
 //! | `tools` | which tools there are, and a call's params |
+//! | `output` | how much of a program's output a result shows, and the fence around it |
 //! | `text` | what a model reads of a result |
 //! | `stream_text` | the same of the stream family |
 //! | `agent_text` | the same of runs of pi |
@@ -25,6 +26,7 @@ mod codec;
 mod era;
 mod fields;
 mod late;
+mod output;
 mod program;
 mod progress;
 mod resources;
@@ -35,14 +37,15 @@ mod text;
 mod tools;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::limits::MAX_PENDING_REQUESTS;
+use crate::session::view::TextLimits;
 use crate::sys::clock;
 use crate::wire::{self, Reason, RequestId, RpcError};
 use era::{Era, Fresh};
 use late::Late;
+use output::Called;
 use progress::Progress;
 use resources::Resources;
 use tools::Tool;
@@ -90,9 +93,9 @@ const OWN_REQUESTS: usize = 24;
 /// What a request of the client's is for.
 #[derive(Debug)]
 enum What {
-    /// A tool; whether the call starts something that the model does not know of yet, and what
-    /// was asked for.
-    Tool { tool: Tool, starts: bool, asked_for: Value },
+    /// A tool; whether the call starts something that the model does not know of yet, what was
+    /// asked for, and how much output its result shows.
+    Tool { tool: Tool, starts: bool, asked_for: Value, limits: TextLimits },
     /// The list of resources.
     ListResources,
     /// A part of a log, by its URI.
@@ -116,11 +119,11 @@ struct Running {
 /// The result of a tool.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolResult<'r> {
+struct ToolResult {
     content: Value,
     /// What execd has answered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'r RawValue>,
+    structured_content: Option<Value>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
 }
@@ -283,12 +286,12 @@ impl Mcp {
             Err("arguments must be an object".to_owned())
         };
         match params {
-            Ok(params) => {
+            Ok((params, limits)) => {
                 let known = |name: &String| name.starts_with("session") || name == "run_id";
                 let starts = tool.row.starts || !params.keys().any(known);
                 let asked_for = Value::Object(params);
                 let called = asked(request, tool.row.name, &asked_for);
-                self.run(request, What::Tool { tool, starts, asked_for }, progress);
+                self.run(request, What::Tool { tool, starts, asked_for, limits }, progress);
                 if tools::carries_events(tool) || !self.late.has_no_events() {
                     return Ok(called);
                 }
@@ -320,17 +323,11 @@ impl Mcp {
     }
 
     /// A result of a tool, with what else is to be told.
-    fn told<'r>(
-        &mut self,
-        mut said: String,
-        is_error: bool,
-        result: Option<&'r [u8]>,
-    ) -> ToolResult<'r> {
+    fn told(&mut self, mut said: String, is_error: bool, reply: Option<Value>) -> ToolResult {
         self.late.tell(&mut said, self.settings.result_bytes);
-        let result = result.filter(|_| self.settings.structured);
         ToolResult {
             content: json!([{"type": "text", "text": said}]),
-            structured_content: result.and_then(|result| serde_json::from_slice(result).ok()),
+            structured_content: reply.filter(|_| self.settings.structured),
             is_error,
         }
     }
@@ -450,11 +447,16 @@ impl Mcp {
 
     /// Answers a tool's call with what a model reads of the result.
     fn answer_tool(&mut self, id: &RequestId, running: Running, result: &[u8], out: &mut Vec<u8>) {
-        let What::Tool { tool, starts, asked_for } = running.what else { return };
-        let reply = fields::value(result);
+        let What::Tool { tool, starts, asked_for, limits } = running.what else { return };
+        let mut reply = fields::value(result);
+        // What rides on a later result has no room for more.
+        let limits = if running.cancelled { self.settings.text } else { limits };
+        let settings = &self.settings;
+        let begins = tool.row.starts;
+        let fence = output::frame(&mut reply, Called { settings, tool, starts: begins, limits });
         let (said, is_error) = match tool.model.set {
-            "agent" => agent_text::of(&reply, self.settings.text),
-            _ => text::of(tool, &reply, &asked_for),
+            "agent" => agent_text::of(&reply, &fence),
+            _ => text::of(tool, &reply, &asked_for, &fence),
         };
         if running.cancelled {
             // What nobody has read is told with the next result.
@@ -463,7 +465,7 @@ impl Mcp {
             }
             return;
         }
-        let body = self.told(said, is_error, Some(result));
+        let body = self.told(said, is_error, Some(reply));
         era::push_result(out, id, running.era, Fresh::Once, &body);
     }
 }

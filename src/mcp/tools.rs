@@ -11,9 +11,9 @@ use crate::config::Config;
 use crate::engine::contract::Model;
 use crate::families::Method;
 use crate::front::models;
-use crate::limits::{MCP_AROUND_BYTES, MCP_TEXT_BYTES};
+use crate::limits::{MCP_AROUND_BYTES, MCP_OUTPUT_RANGE, MCP_TEXT_BYTES};
 use crate::pure::time::rfc3339::parse_utc;
-use crate::session::view::TextLimits;
+use crate::session::view::{TextLimits, head_and_tail};
 use crate::sys::clock;
 use crate::wire::{Kind, Param, RpcError, known_param, quoted};
 
@@ -23,14 +23,38 @@ const NO_LOGS: &str =
 
 /// What asks for a message to the model that nobody has asked for.
 const WAKES: &str = "on_exit";
-/// Params that no call has here: reports that come by themselves.
-const REPORTS: [&str; 2] = ["pollInterval", "pollLines"];
+/// Params that no call has here: reports that come by themselves, and what another one says.
+const REPORTS: [&str; 3] = ["pollInterval", "pollLines", "maxOutputChars"];
 /// Actions of tmux that are about such reports.
 const REPORT_ACTIONS: [&str; 3] = ["list-polls", "poll", "unpoll"];
 /// What the table says of how much is shown.
-const SHOWN: &str = "2000 lines or 50 KiB";
-/// The same, with the numbers of the settings.
-const IS_SHOWN: &str = "{{bashContextLines}} lines or {{maxOutputKb}}KB";
+const SHOWN: [&str; 3] = [
+    "the last 2000 lines or 50 KiB",
+    "the last {{bashContextLines}} lines or {{maxOutputKb}}KB",
+    "the last {{chars}} characters of stdout and of stderr",
+];
+/// What it says of a page of a log.
+const PAGE: &str = "Default 30000";
+/// How much output a result is to show.
+const BUDGET: Param = Param::optional("max_output_bytes", Kind::Integer, "");
+/// The tools whose results show output, and may show more or less of it; those that show it first.
+const SHOW_OUTPUT: [&str; 11] = [
+    "exec_command",
+    "bash",
+    "bash_stream",
+    "agent_execute",
+    "write_stdin",
+    "kill_session",
+    "wait_for",
+    "poll_process",
+    "kill_process",
+    "tmux",
+    "agent_result",
+];
+/// So many of them begin something: there the param is described.
+const BEGINNERS: usize = 4;
+const BUDGET_WORDS: &str =
+    "Output shown, a fifth of it from the beginning. Default {{maxOutputBytes}}, 1024 to 51200.";
 /// What Gemini CLI adds to the schema of each tool, and hands on: it has heeded it itself.
 const HOSTS_OWN: &str = "wait_for_previous";
 /// What stands in the place of words of the table, besides numbers of the settings.
@@ -82,7 +106,12 @@ impl Tool {
     /// The params that the model gets, with their words.
     fn params(&self, has_channel: bool) -> Vec<(&'static str, &'static str)> {
         let shown = |name: &str| (has_channel || name != WAKES) && !REPORTS.contains(&name);
-        self.model.params.iter().copied().filter(|(name, _)| shown(name)).collect()
+        let own = self.model.params.iter().copied().filter(|(name, _)| shown(name));
+        let place = SHOW_OUTPUT.iter().position(|name| *name == self.row.name);
+        // The other write_stdin shows nothing.
+        let place = place.filter(|_| self.row.name != "write_stdin" || !self.model.of_other_form);
+        let words = |place| if place < BEGINNERS { BUDGET_WORDS } else { "" };
+        own.chain(place.map(|place| (BUDGET.name, words(place)))).collect()
     }
 }
 
@@ -96,10 +125,9 @@ pub struct Settings {
     /// How long a call without a progress token waits at most.
     max_wait_ms: u64,
     max_poll_ms: u64,
-    /// How long bash_stream waits where nothing is said, and how much it shows.
+    /// How long bash_stream waits where nothing is said.
     stream_ms: u64,
-    stream_chars: usize,
-    /// How much the others show.
+    /// How much output a result shows.
     pub text: TextLimits,
     /// How long a result may become by what it tells of other calls.
     pub result_bytes: usize,
@@ -120,11 +148,18 @@ impl Settings {
             max_wait_ms: max_wait_s * 1_000,
             max_poll_ms: of.max_empty_poll_ms,
             stream_ms: of.stream.yield_ms,
-            stream_chars: of.stream.max_chars,
             text: of.text,
             result_bytes: of.text.max_bytes.max(MCP_TEXT_BYTES) + MCP_AROUND_BYTES,
             has_logs: !of.logs.off,
         }
+    }
+
+    /// The tool that runs a command beside this one, and its param for the command.
+    pub(super) fn shell_for(&self, tool: Tool) -> Option<(&'static str, &'static str)> {
+        let shells = [("bash", "bash", "command"), ("unified", "exec_command", "cmd")];
+        let own = shells.iter().find(|(set, ..)| *set == tool.model.set);
+        let shell = own.or_else(|| shells.iter().rev().find(|(set, ..)| self.has(set)));
+        shell.map(|(_, name, param)| (*name, *param))
     }
 
     fn has(&self, set: &str) -> bool {
@@ -133,15 +168,16 @@ impl Settings {
 
     /// Text with the values of the settings in their places.
     fn filled(&self, mut text: String) -> String {
-        text = text.replace(SHOWN, IS_SHOWN);
+        let (head, tail) = head_and_tail(self.text.max_bytes);
+        let shown = format!("the first {} and the last {} of output", size(head), size(tail));
         let numbers = [
-            ("{{bashContextLines}}", self.text.max_lines.to_string()),
-            ("{{maxOutputKb}}KB", size(self.text.max_bytes)),
+            ("{{maxOutputBytes}}", self.text.max_bytes.to_string()),
             ("{{maxPollMs}}", self.max_poll_ms.to_string()),
             ("{{yieldMs}}", self.stream_ms.to_string()),
-            ("{{chars}}", self.stream_chars.to_string()),
         ];
         let numbers = numbers.iter().map(|(name, value)| (*name, value.as_str()));
+        text = text.replace(PAGE, &format!("Default {}", self.text.max_bytes));
+        let numbers = numbers.chain(SHOWN.map(|words| (words, shown.as_str())));
         for (name, value) in numbers.chain(REPLACED) {
             text = text.replace(name, value);
         }
@@ -228,7 +264,8 @@ fn listed(settings: &Settings, tool: Tool, has_channel: bool) -> Option<Listed> 
         _ => NO_LOGS,
     };
     let description = format!("{} {logs}", model.description);
-    let schema = models::input_schema(tool.table(), &tool.params(has_channel));
+    let table = [tool.table(), &[BUDGET]].concat();
+    let schema = models::input_schema(&table, &tool.params(has_channel));
     Some(Listed {
         name: row.name,
         title: model.title,
@@ -239,18 +276,19 @@ fn listed(settings: &Settings, tool: Tool, has_channel: bool) -> Option<Listed> 
     })
 }
 
-/// Takes a call's arguments and gives the params of its row. Errors are for the model.
+/// Takes a call's arguments and gives the params of its row, and how much output its result shows.
+/// Errors are for the model.
 pub(super) fn params(
     settings: &Settings,
     tool: Tool,
     given: Map<String, Value>,
     (progress, has_channel): (Option<&Progress>, bool),
-) -> Result<Map<String, Value>, String> {
+) -> Result<(Map<String, Value>, TextLimits), String> {
     let table = tool.table();
     let shown = tool.params(has_channel);
     let mut params = Map::new();
     for (name, given) in given {
-        let known = known_param(table, &name);
+        let known = known_param(table, &name).or_else(|| known_param(&[BUDGET], &name));
         let own = known.map_or("", |param| param.name);
         if !shown.iter().any(|(one, _)| *one == own) {
             if name == HOSTS_OWN {
@@ -267,6 +305,7 @@ pub(super) fn params(
             params.insert(name, known.map_or(Value::Null, |param| mended(param.kind, given)));
         }
     }
+    let limits = limits(settings, params.remove(BUDGET.name))?;
     let action = params.get("action").and_then(Value::as_str).unwrap_or_default();
     if REPORT_ACTIONS.contains(&action) {
         let why = "nothing is reported here by itself; peek shows the output";
@@ -278,10 +317,11 @@ pub(super) fn params(
             ("events", Kind::Bool) => Value::Bool(tool.row.name != "set_on_exit"),
             ("stream", Kind::Bool) => Value::Bool(progress.is_some()),
             ("context", _) => json!({
-                "bashContextLines": settings.text.max_lines,
-                "peekContextLines": settings.text.max_lines,
-                "maxOutputBytes": settings.text.max_bytes,
+                "bashContextLines": limits.max_lines,
+                "peekContextLines": limits.max_lines,
+                "maxOutputBytes": limits.max_bytes,
             }),
+            ("limit", _) if !params.contains_key("limit") => Value::from(limits.max_bytes),
             (name, Kind::Sessions) if !params.contains_key(name) => Value::from("all"),
             _ => continue,
         };
@@ -290,7 +330,22 @@ pub(super) fn params(
     if progress.is_none() {
         cut_waits(settings, table, &mut params);
     }
-    Ok(params)
+    Ok((params, limits))
+}
+
+/// How much output a result shows of a call that gives this number of bytes.
+fn limits(settings: &Settings, given: Option<Value>) -> Result<TextLimits, String> {
+    let Some(given) = given else { return Ok(settings.text) };
+    let (low, high) = MCP_OUTPUT_RANGE;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // What is cut is no number.
+    let bytes = given.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as usize);
+    match bytes.filter(|bytes| (low..=high).contains(bytes)) {
+        Some(max_bytes) => Ok(TextLimits { max_bytes, ..settings.text }),
+        None => {
+            let (name, given) = (BUDGET.name, quoted(&given.to_string()));
+            Err(format!("{name} must be a whole number from {low} to {high}, not {given}"))
+        }
+    }
 }
 
 /// What a value of a loose type stands for: `"5"` for 5, `"true"`, `"@3"` for an id, one session

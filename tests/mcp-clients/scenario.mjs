@@ -23,7 +23,8 @@ export async function scenario(client, call) {
   assert.deepEqual(names,
     ["exec_command", "write_stdin", "kill_session", "list_sessions", "wait_for"]);
 
-  assert.equal(await ask("exec_command", { cmd: "echo hi" }), "[exited]\nexit_code: 0\n---\nhi\n");
+  assert.match(await ask("exec_command", { cmd: "echo hi" }),
+    /^\[exited\]\nexit_code: 0\n--- output (\w+)\nhi\n--- end \1$/);
   const wrong = await call("exec_command", { cmd: "true", bogus: 1 });
   assert.equal(wrong.isError, true);
 

@@ -48,6 +48,18 @@ pub fn text_of(result: &Value) -> (&str, bool) {
     (content[0]["text"].as_str().expect("text"), result["isError"] == true)
 }
 
+/// The first output in a text: what stands between its two lines, which have the same word.
+pub fn output_of(said: &str) -> &str {
+    let (_, rest) = match said.strip_prefix("--- ") {
+        Some(rest) => ("", rest),
+        None => said.split_once("\n--- ").expect(said),
+    };
+    let (begin, rest) = rest.split_once('\n').expect(said);
+    let (_, word) = begin.split_once(' ').expect(said);
+    let (output, _) = rest.split_once(&format!("--- end {word}")).expect(said);
+    output
+}
+
 /// Calls a tool, which answers without an error, and gives the text.
 pub fn call(execd: &mut Execd, name: &str, arguments: &Value) -> String {
     let result = execd.result("tools/call", tool(name, arguments));
