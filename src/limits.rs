@@ -299,6 +299,9 @@ pub const LOG_RANGE_ANSWER_BYTES: u64 = LOG_RANGE_MAX_BYTES + LOG_PAGE_LOOKBACK_
 /// whole or not at all, and an end that takes the place of a start needs no more room.
 pub const LOG_FACTS_BYTES: usize = 4_000;
 
+/// Up to here a number in JSON is exact, also with a point or an exponent.
+pub const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
+
 // ---- execd mcp -------------------------------------------------------------------------
 
 /// The shortest pause between two notifications of progress for one call.

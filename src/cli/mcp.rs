@@ -27,8 +27,11 @@ pub fn widen_texts(config: &mut Config) {
 
 /// Serves the protocol until stdin ends; gives the exit status, or why execd could not start.
 pub fn main(options: McpOptions) -> Result<i32, String> {
-    let McpOptions { sets, structured, max_wait_s, config, flags } = options;
-    let mcp = Mcp::new(Settings::new(&sets, structured, max_wait_s, &config));
+    let McpOptions { sets, structured, on_cancel, max_wait_s, config, flags } = options;
+    let mut settings = Settings::new(&sets, &config);
+    (settings.structured, settings.on_cancel) = (structured, on_cancel);
+    settings.max_wait_ms = max_wait_s.map_or(settings.max_wait_ms, |s| s * 1_000);
+    let mcp = Mcp::new(settings);
     let start = HostedStart {
         flags,
         max_line_bytes: config.max_line_bytes,

@@ -199,6 +199,11 @@ pub const COMMANDS: &[Command] = &[
             flag("tools", Takes::Choice(TOOLS), "which tools, with commas between sets (unified)"),
             flag("mcp-structured", Takes::Nothing, "results also have structured content"),
             flag(
+                "on-cancel",
+                Takes::Choice(crate::mcp::ON_CANCEL),
+                "what becomes of a cancelled call's command (interrupt for a person, else leave)",
+            ),
+            flag(
                 "mcp-max-wait-s",
                 Takes::Value("S"),
                 "longest wait of a call without a progress token (50)",

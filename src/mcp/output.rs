@@ -26,7 +26,7 @@ const NOTICE: &str = "[Showing ";
 
 /// A call whose reply is shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Called<'a> {
+pub(super) struct ShownCall<'a> {
     pub settings: &'a Settings,
     pub tool: Tool,
     /// Its output is the log's from the beginning.
@@ -111,7 +111,7 @@ fn shares(room: usize, lengths: &[usize]) -> Vec<usize> {
 
 /// Cuts the outputs of a reply, also in the text that execd has made of it, where they get their
 /// fences.
-pub(super) fn frame(reply: &mut Value, called: Called<'_>) -> Fence {
+pub(super) fn frame(reply: &mut Value, called: ShownCall<'_>) -> Fence {
     let mut outputs = Vec::new();
     let places = shared(reply);
     let length = |(object, field): &(String, &str)| {
@@ -148,7 +148,7 @@ pub(super) fn frame(reply: &mut Value, called: Called<'_>) -> Fence {
 fn shortened(
     text: &str,
     limits: TextLimits,
-    called: Called<'_>,
+    called: ShownCall<'_>,
     (of, field): (&Value, &str),
 ) -> Option<String> {
     let (head_bytes, tail_bytes) = head_and_tail(limits.max_bytes);
@@ -176,14 +176,15 @@ fn shortened(
     Some(format!("{head}{newline}[... {more}{left_out} bytes left out{rest}]\n{tail}"))
 }
 
-impl Called<'_> {
+impl ShownCall<'_> {
     /// How to read what was left out between the beginning and the end of an output.
     fn rest(&self, of: &Value, field: &str, head_bytes: usize, tail_bytes: usize) -> String {
         let log = [shown(of, "log_path"), shown(of, "logPath")].concat();
         let before_tail = tail_bytes + PAGE_BYTES;
         if self.tool.model.set == "stream" {
             let id = of["sessionId"].as_u64();
-            let offset = if self.starts { json!(head_bytes) } else { json!(-(before_tail as i64)) };
+            let before_end = -i64::try_from(before_tail).unwrap_or(i64::MAX);
+            let offset = if self.starts { json!(head_bytes) } else { json!(before_end) };
             let mut page = json!({"sessionId": id, "offset": offset, "limit": PAGE_BYTES});
             if SHARED.iter().all(|name| !str_of(of, name).is_empty()) {
                 page["stream"] = field.into();

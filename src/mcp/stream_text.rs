@@ -8,8 +8,17 @@ use super::output::Fence;
 use crate::pure::text::clean::window_text;
 
 /// The fields that a report begins with, where they are there.
-const FACTS: &[&str] =
-    &["sessionId", "exitCode", "signal", "timedOut", "error", "pid", "durationMs", "logPath"];
+const FACTS: &[&str] = &[
+    "sessionId",
+    "name",
+    "exitCode",
+    "signal",
+    "timedOut",
+    "error",
+    "pid",
+    "durationMs",
+    "logPath",
+];
 
 /// The text of a result of the tool of this name; `asked`: the call's params.
 pub(super) fn of(tool: &str, reply: &Value, asked: &Value, fence: &Fence) -> String {

@@ -5,7 +5,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::fields::value;
+use super::cancel::OnCancel;
+use super::fields::{plain, value};
 use super::progress::Progress;
 use crate::config::Config;
 use crate::engine::contract::Model;
@@ -16,6 +17,9 @@ use crate::pure::time::rfc3339::parse_utc;
 use crate::session::view::{TextLimits, head_and_tail};
 use crate::sys::clock;
 use crate::wire::{Kind, Param, RpcError, known_param, quoted};
+
+/// The schemas of the replies, by their tools (scripts/docs.py).
+const REPLIES: &str = include_str!("replies.json");
 
 /// What is said in the place of the words on logs where there are none.
 const NO_LOGS: &str =
@@ -83,10 +87,16 @@ const WAITS: [(&str, u64, u64); 7] = [
     ("timeout", 1_000, 30_000),
     (STREAM_WAIT, 1, 0),
 ];
+/// The param that execd clamps some of them by.
+const CAP: &str = "max_empty_poll_ms";
 /// The one whose default is a setting.
 const STREAM_WAIT: &str = "yieldMs";
 /// The params that end what is waited for once the wait is over: such a wait is not cut.
 const ENDS: [(&str, &str); 2] = [("killIf", "timeout"), ("timeoutAction", "kill")];
+
+/// How long a tool waits at most for a client that gave no progress token: the SDK of most clients
+/// gives a request up after 60 s.
+const MCP_MAX_WAIT_S: u64 = 50;
 
 /// The sets of tools that there are.
 pub const SETS: &[&str] = models::SETS;
@@ -122,8 +132,11 @@ pub struct Settings {
     tools: Vec<Tool>,
     /// Results have what execd answered as structured content, too.
     pub structured: bool,
+    /// What becomes of the command of a cancelled call; the host's reason says it where this does
+    /// not.
+    pub on_cancel: Option<OnCancel>,
     /// How long a call without a progress token waits at most.
-    max_wait_ms: u64,
+    pub max_wait_ms: u64,
     max_poll_ms: u64,
     /// How long bash_stream waits where nothing is said.
     stream_ms: u64,
@@ -137,15 +150,16 @@ pub struct Settings {
 
 impl Settings {
     /// What goes by the settings of this execd: the tools of these sets, in this order.
-    pub fn new(sets: &[&'static str], structured: bool, max_wait_s: u64, of: &Config) -> Self {
+    pub fn new(sets: &[&'static str], of: &Config) -> Self {
         let mut tools = Vec::new();
         for set in sets {
             tools.extend(models::tools(set).map(|(row, model)| Tool { row, model }));
         }
         Self {
             tools,
-            structured,
-            max_wait_ms: max_wait_s * 1_000,
+            structured: false,
+            on_cancel: None,
+            max_wait_ms: MCP_MAX_WAIT_S * 1_000,
             max_poll_ms: of.max_empty_poll_ms,
             stream_ms: of.stream.yield_ms,
             text: of.text,
@@ -243,6 +257,7 @@ struct Listed {
 /// All tools.
 pub(super) fn list(settings: &Settings, has_channel: bool) -> List {
     let mut tools: Vec<Listed> = Vec::new();
+    let replies = if settings.structured { value(REPLIES.as_bytes()) } else { Value::Null };
     for tool in &settings.tools {
         // Two sets may have a tool of one name: the first one's is told. What can do nothing but
         // arm a wake is of no use without somebody who can be woken.
@@ -250,13 +265,19 @@ pub(super) fn list(settings: &Settings, has_channel: bool) -> List {
             !has_channel && tool.table().iter().any(|one| one.required && one.name == WAKES);
         let known = tools.iter().any(|one| one.name == tool.row.name);
         if !useless && !known {
-            tools.extend(listed(settings, *tool, has_channel));
+            let output_schema = replies.get(tool.row.name).cloned();
+            tools.extend(listed(settings, *tool, has_channel, output_schema));
         }
     }
     List { tools }
 }
 
-fn listed(settings: &Settings, tool: Tool, has_channel: bool) -> Option<Listed> {
+fn listed(
+    settings: &Settings,
+    tool: Tool,
+    has_channel: bool,
+    output_schema: Option<Value>,
+) -> Option<Listed> {
     let Tool { row, model } = tool;
     let logs = match model.logs {
         "" => "",
@@ -271,19 +292,29 @@ fn listed(settings: &Settings, tool: Tool, has_channel: bool) -> Option<Listed> 
         title: model.title,
         description: settings.filled(description.trim_end().to_owned()),
         input_schema: RawValue::from_string(settings.filled(schema)).ok()?,
-        output_schema: settings.structured.then(|| json!({"type": "object"})),
+        output_schema,
         annotations: models::annotations(model),
     })
 }
 
-/// Takes a call's arguments and gives the params of its row, and how much output its result shows.
-/// Errors are for the model.
+/// What a call's arguments lead to.
+#[derive(Debug)]
+pub(super) struct CallParams {
+    /// The params of the tool's row.
+    pub params: Map<String, Value>,
+    /// How much output the result shows.
+    pub limits: TextLimits,
+    /// What the result says of a time that was clamped.
+    pub note: String,
+}
+
+/// Takes a call's arguments. Errors are for the model.
 pub(super) fn params(
     settings: &Settings,
     tool: Tool,
     given: Map<String, Value>,
     (progress, has_channel): (Option<&Progress>, bool),
-) -> Result<(Map<String, Value>, TextLimits), String> {
+) -> Result<CallParams, String> {
     let table = tool.table();
     let shown = tool.params(has_channel);
     let mut params = Map::new();
@@ -327,10 +358,11 @@ pub(super) fn params(
         };
         params.insert(param.name.to_owned(), own);
     }
-    if progress.is_none() {
-        cut_waits(settings, table, &mut params);
-    }
-    Ok((params, limits))
+    let note = match progress {
+        None => cut_waits(settings, table, &mut params),
+        Some(_) => String::new(),
+    };
+    Ok(CallParams { params, limits, note })
 }
 
 /// How much output a result shows of a call that gives this number of bytes.
@@ -373,15 +405,21 @@ fn mended(kind: Kind, given: Value) -> Value {
     }
 }
 
-/// Cuts what a call waits to what its client certainly waits for an answer.
-fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Value>) {
+/// Cuts what a call waits to what its client certainly waits for an answer. Gives what is said of
+/// that where execd does not say it.
+fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Value>) -> String {
+    let mut note = String::new();
     let text = |params: &Map<String, Value>, name: &str| -> String {
         params.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     if ENDS.iter().any(|(name, word)| text(params, name) == *word) {
-        return;
+        return note;
     }
     let has = |name: &str| table.iter().any(|param| param.name == name);
+    let has_cap = has(CAP);
+    if has_cap {
+        params.insert(CAP.to_owned(), settings.max_wait_ms.min(settings.max_poll_ms).into());
+    }
     for (name, unit_ms, default_ms) in WAITS {
         // Beside a param for the wait alone, another time is the command's.
         if !has(name) || name == "timeout_ms" && has("wait_ms") {
@@ -392,19 +430,24 @@ fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Valu
         #[allow(clippy::cast_precision_loss)] // It is compared, not kept.
         let too_long = match params.get(name) {
             None => unset_ms / unit_ms > most,
+            // execd clamps it, and says so.
+            Some(_) if has_cap => false,
             Some(given) => given.as_f64().unwrap_or_default() > most as f64,
         };
-        if too_long {
-            params.insert(name.to_owned(), Value::from(most));
+        if too_long && let Some(given) = params.insert(name.to_owned(), Value::from(most)) {
+            note += &format!("\n[{name} {given} was clamped to {most}]");
         }
     }
     let most_ms = i64::try_from(settings.max_wait_ms).unwrap_or(i64::MAX);
     if let Ok(stamp) = parse_utc(&text(params, "yield_until"))
         && stamp.unix_ms.saturating_sub(clock::wall_ms()) > most_ms
     {
-        params.remove("yield_until");
+        let until = params.remove("yield_until").unwrap_or_default();
         params.insert("yield_time_ms".to_owned(), Value::from(settings.max_wait_ms));
+        let (until, most_s) = (plain(&until), settings.max_wait_ms / 1_000);
+        note += &format!("\n[yield_until {until} was clamped to {most_s} s from now]");
     }
+    note
 }
 
 /// What a model is told of all tools, in at most 600 characters.
@@ -439,9 +482,10 @@ pub(super) fn instructions(settings: &Settings) -> String {
     };
     let cancelled = match has_commands {
         true if has_agents => {
-            "A cancelled call leaves its command running; one of agent_execute ends its run. "
+            "A cancelled call leaves its command running unless the user cancels; one of agent_execute ends \
+             its run. "
         }
-        true => "A cancelled call leaves its command running. ",
+        true => "A cancelled call leaves its command running unless the user cancels. ",
         false => "A cancelled agent_execute ends its run, a cancelled agent_result leaves it. ",
     };
     let all = if has_commands { "sessions" } else { "runs" };

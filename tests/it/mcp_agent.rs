@@ -154,6 +154,8 @@ fn a_run_that_fails_is_an_error_of_the_tool() {
     assert!(is_error && text.starts_with("error (overloaded): "), "{text}");
     assert!(text.contains("\nerror: 529 Overloaded\nlog_path: /"), "{text}");
     assert_eq!(result["structuredContent"]["error_kind"], "overloaded");
+    let tools = execd.result("tools/list", json!({}));
+    fits_its_schema(&tools, "agent_execute", &result);
     let said = failing(&mut execd, "agent_execute", &json!({"prompt": "x", "model": "y"}));
     assert!(said.starts_with("model must be provider/id"), "{said}");
 }

@@ -15,7 +15,8 @@ use crate::mcp_help::{call, connected, mcp, output_of, stateless, text_of, tool}
 fn execd_of(program: &Execd) -> i32 {
     let all = children(program.pid());
     assert_eq!(all.len(), 1, "{all:?}");
-    assert_eq!(comm(all[0].0), "execd");
+    // It has that name a moment after its start.
+    eventually("it has its name", || comm(all[0].0) == "execd");
     all[0].0
 }
 

@@ -5,8 +5,11 @@ import { join } from "node:path";
 
 const { EXECD, WORK } = process.env;
 
+/** Results have structured content, which the SDK holds against the schema of its tool (ajv). */
+const flags = process.argv.includes("structured") ? ["--mcp-structured"] : [];
+
 /** How the server is started: commands see the environment of the test. */
-export const SERVER = { command: EXECD, args: ["mcp"], env: process.env, cwd: WORK };
+export const SERVER = { command: EXECD, args: ["mcp", ...flags], env: process.env, cwd: WORK };
 
 /** The text of a result that is no error. */
 export function textOf(result) {

@@ -298,7 +298,7 @@ impl Window {
         let asked = |wait: &&mut Wait| wait.asked_by == Self::ID && wait.kind == WaitKind::Start;
         let Some(wait) = core.waits.iter_mut().find(asked) else { return };
         // A shell that has ended had its time: what it left behind is told of.
-        let kills = self.spec.kill_at_timeout && !shell_gone;
+        let kills = self.spec.kill_at_timeout && !shell_gone && wait.cancel.end.is_none();
         let late = wait.due_ns.is_some_and(|at| at <= cx.now_ns) && kills;
         let timed_out = late.then_some(EndedFor::Timeout);
         let aborts = wait.cancelled && !wait.cancel.leave;
