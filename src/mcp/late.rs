@@ -95,7 +95,7 @@ impl Late {
         let command = match end {
             None => "",
             Some("kill") => ", with its command (SIGTERM),",
-            Some(_) => " by the user, with its command (SIGINT),",
+            Some(_) => ", with its command (SIGINT),",
         };
         let heading = format!("The call that was cancelled before{command} has answered:");
         self.keep(format!("{heading}\n{said}"), lines);
