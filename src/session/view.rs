@@ -143,7 +143,10 @@ impl View {
             kept.shorten(head_bytes, tail_bytes);
         }
         let omitted_bytes = kept.omitted_bytes;
-        let notice = gap_notice(omitted_bytes, self.capacity_bytes);
+        let notice = match limits.keeps_head {
+            true => format!("[... {omitted_bytes} bytes left out; the log has them ...]"),
+            false => gap_notice(omitted_bytes, self.capacity_bytes),
+        };
         let whole = if raw_output {
             raw_text(&kept, &notice)
         } else {

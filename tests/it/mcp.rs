@@ -406,6 +406,19 @@ fn output_costs_no_more_than_the_call_says() {
             assert!(output.ends_with(&last), "{said}");
         }
     }
+    // Of much that is not shown, like colours, little is left: what execd has left out is said.
+    let mut execd = connected(&[], &json!({}));
+    let colours = r"printf '\033[31m%.0s' $(seq 20000)";
+    let given = json!({"cmd": format!("echo first; {colours}; echo; echo last")});
+    let said = call(&mut execd, "exec_command", &given);
+    assert!(
+        output_of(&said).starts_with("first\n") && output_of(&said).ends_with("last\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains(" bytes left out; the log has them ...]\n") && said.len() < 1_000,
+        "{said}"
+    );
     let mut execd =
         connected(&["--max-output-bytes", "5000", "--max-output-lines", "70"], &json!({}));
     let list = execd.result("tools/list", json!({}));
