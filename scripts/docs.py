@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/methods.md and docs/cli.md (`make docs`), or compares them with what it would write.
+"""Writes docs/methods.md, docs/cli.md and src/mcp/replies.json (`make docs`), or compares them with
+what it would write.
 
     scripts/docs.py BINARY [--check]
 
@@ -89,6 +90,8 @@ EXPLAINED_PARAMS = {
 # not beside those who use them.
 ELSEWHERE = {
     "StateReport": "session/state_report.rs $Name",
+    "StateDetail": "session/state_report.rs $Detail",
+    "Detail": "session/state_report.rs $Detail",
     "WaitReport": "session/wait_report.rs $Name",
     "LogTrouble": LOG,
 }
@@ -123,7 +126,7 @@ class Type:
             sys.exit(f"{self.path} has no struct {name}: change scripts/docs.py")
         self.comment = " ".join(re.findall(r"^ *///? ?(.*)$", head[1], re.M))
         spelling = camel if 'rename_all = "camelCase"' in head[1] else str
-        self.fields = []
+        self.fields, self.required = [], []
         comment, marks = [], ""
         for line in map(str.strip, text[head.end():].splitlines()):
             if line.startswith("///"):
@@ -138,10 +141,15 @@ class Type:
                 if "serde(flatten)" in marks:
                     inner = type_of(field[2], self.path).fields
                     if "Camel" in field[2]:
-                        inner = [(camel(wire), *rest) for wire, *rest in inner]
+                        inner = [
+                            (camel(wire), name, said, rust.replace("$Detail", "StateDetailCamel"))
+                            for wire, name, said, rust in inner
+                        ]
                     self.fields += inner
                 elif "serde(skip)" not in marks:
                     self.fields.append((wire, field[1], " ".join(comment), field[2]))
+                    if "skip_serializing_if" not in marks:
+                        self.required.append(wire)
                 comment, marks = [], ""
 
 
@@ -162,6 +170,60 @@ def type_of(rust: str, near: str):
         if (SRC / place).exists() and declared.search((SRC / place).read_text()):
             return Type(f"{place} {name[0]}")
     return None
+
+
+# Types of fields, as JSON Schema calls them.
+JSON_TYPES = [
+    (r"f64", "number"), (r"bool", "boolean"), (r"str|String", "string"),
+    (r"[ui](8|16|32|64|size)|SessionId", "integer"),
+]
+
+
+def json_schema(rust: str, near: str) -> dict:
+    """The JSON Schema of a field; {} where its type says nothing."""
+    rust = rust.removeprefix("Option<").removesuffix(">") if rust.startswith("Option<") else rust
+    if listed := re.fullmatch(r"Vec<(.*)>", rust):
+        return {"type": "array", "items": json_schema(listed[1], near)}
+    plain = re.sub(r"^Box<(.*)>$", r"\1", rust).split("::")[-1]
+    plain = re.sub(r"^&('\w+ )?", "", plain)
+    for pattern, name in JSON_TYPES:
+        if re.fullmatch(pattern, plain):
+            return {"type": name}
+    inner = type_of(plain, near)
+    # The same struct is named in two ways, for snake case and for camel case.
+    return object_schema(inner, "Camel" in plain) if inner else {}
+
+
+def object_schema(one: "Type", in_camel: bool = False) -> dict:
+    spelt = camel if in_camel else str
+    fields = {spelt(wire): json_schema(rust, one.path) for wire, _, _, rust in one.fields}
+    for wire, _, _, rust in one.fields:
+        field = fields[spelt(wire)]
+        if rust.startswith("Option<") and wire in one.required and "type" in field:
+            field["type"] = [field["type"], "null"]
+    return {"type": "object", "properties": fields, "required": list(map(spelt, one.required))}
+
+
+def reply_schema(places: list) -> dict:
+    """The schema of a method's reply: what all of its forms have is required."""
+    made = [
+        object_schema(Type(place)) if " " in place
+        else {"properties": {name: {} for name in json_keys(place)}, "required": []}
+        for place in places
+    ]
+    fields = {name: kind for one in made for name, kind in one["properties"].items()}
+    required = [name for name in made[0]["required"] if all(name in one["required"] for one in made)]
+    return {"type": "object", "properties": fields, "required": required}
+
+
+def replies(described: dict) -> str:
+    """src/mcp/replies.json: a line for each tool of `execd mcp`."""
+    tools = {tool["name"] for one in described["sets"] for tool in one["tools"]}
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(reply_schema(places), separators=(',', ':'))}"
+        for name, places in REPLIES.items() if name in tools
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def json_keys(path: str) -> list:
@@ -392,8 +454,14 @@ def main() -> None:
     if len(arguments) != 1:
         sys.exit(__doc__)
     binary = str(pathlib.Path(arguments[0]).resolve())
-    described = subprocess.run([binary, "--describe"], check=True, capture_output=True).stdout
-    pages = {"docs/methods.md": Page(json.loads(described)).made(), "docs/cli.md": cli(binary)}
+    described, models = (
+        json.loads(subprocess.run([binary, *flags], check=True, capture_output=True).stdout)
+        for flags in (["--describe"], ["--describe", "--for-models"])
+    )
+    pages = {
+        "docs/methods.md": Page(described).made(), "docs/cli.md": cli(binary),
+        "src/mcp/replies.json": replies(models),
+    }
     for name, made in pages.items():
         path = ROOT / name
         if "--check" not in sys.argv:

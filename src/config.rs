@@ -166,7 +166,11 @@ impl Default for Config {
             max_running: RUNNING_JOBS_MAX.max(RUNNING_WINDOWS_MAX).max(RUNNING_AGENTS_MAX),
             first_session_id: 1,
             max_line_bytes: MAX_LINE_BYTES,
-            text: TextLimits { max_lines: DEFAULT_MAX_LINES, max_bytes: DEFAULT_MAX_BYTES },
+            text: TextLimits {
+                max_lines: DEFAULT_MAX_LINES,
+                max_bytes: DEFAULT_MAX_BYTES,
+                keeps_head: false,
+            },
             shared_text_bytes: WAIT_FOR_TEXT_BYTES,
             max_empty_poll_ms: DEFAULT_MAX_BACKGROUND_POLL_MS,
             stream: StreamSettings::default(),

@@ -299,6 +299,9 @@ pub const LOG_RANGE_ANSWER_BYTES: u64 = LOG_RANGE_MAX_BYTES + LOG_PAGE_LOOKBACK_
 /// whole or not at all, and an end that takes the place of a start needs no more room.
 pub const LOG_FACTS_BYTES: usize = 4_000;
 
+/// Up to here a number in JSON is exact, also with a point or an exponent.
+pub const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
+
 // ---- execd mcp -------------------------------------------------------------------------
 
 /// The shortest pause between two notifications of progress for one call.
@@ -312,16 +315,16 @@ pub const MCP_LATE_BYTES: usize = MCP_TEXT_BYTES + MCP_AROUND_BYTES - 1024;
 /// Bytes of a result beside the output of a command: its header and footer, and as far as there is
 /// room what it tells of other calls.
 pub const MCP_AROUND_BYTES: usize = 3_000;
-/// Bytes of a log that one reading of its resource gives: what hosts cut is the same there.
-pub const MCP_READ_BYTES: u64 = MCP_TEXT_BYTES as u64;
-/// Bytes of a command's output in one result. Hosts cut a longer result, and not at its
-/// beginning: Codex takes the middle out above 10,000 tokens, which it counts as 40,000 bytes,
-/// Gemini CLI above 40,000 characters; OpenCode keeps the first 50 KiB, and of more than 50,000
-/// characters Claude Code shows its model the first 2 KB. The rest is for header, footer and
-/// events.
-pub const MCP_TEXT_BYTES: usize = 36 * 1024;
-/// Characters of stdout, and of stderr, in one result of a stream tool: both stand in it.
-pub const MCP_STREAM_CHARS: usize = MCP_TEXT_BYTES / 2;
+/// Bytes of a log that one reading of its resource gives. Hosts cut what is longer: Codex takes the
+/// middle out above 10,000 tokens, which it counts as 40,000 bytes, Gemini CLI above 40,000
+/// characters; OpenCode keeps the first 50 KiB, and of more than 50,000 characters Claude Code
+/// shows its model the first 2 KB.
+pub const MCP_READ_BYTES: u64 = 36 * 1024;
+/// Bytes of output in one result, unless the call says otherwise: a model pays for each of them in
+/// each request that follows.
+pub const MCP_TEXT_BYTES: usize = 10 * 1024;
+/// The fewest and the most that a call may ask for.
+pub const MCP_OUTPUT_RANGE: (usize, usize) = (1024, 50 * 1024);
 
 // ---- Ports -----------------------------------------------------------------------------
 

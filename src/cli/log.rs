@@ -4,9 +4,10 @@
 use memchr::memrchr_iter;
 
 use super::log_source::{LogOptions, Page, Source, Span, open};
-use super::say::{EXIT_FAILED, EXIT_SIGNAL, complain, say_bytes};
+use super::say::{EXIT_FAILED, complain, say_bytes};
 use super::survey::Place;
 use crate::limits::LOG_RANGE_MAX_BYTES;
+use crate::pure::process::life::EXIT_SIGNAL;
 use crate::pure::text::clean::cut::cuts;
 use crate::pure::text::clean::window_text;
 

@@ -77,8 +77,10 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     host::give_memory_back();
     let mut config = Config::default();
     let name = table::first(&arguments);
-    if name == "mcp" || for_host {
-        mcp::shorten_texts(&mut config);
+    if name == "mcp" {
+        config.text = mcp::SHOWN;
+    } else if for_host {
+        mcp::widen_texts(&mut config);
     }
     let variable = |name: &str| host::variable(name).map(|value| value.to_string_lossy().into());
     let cap: Option<String> = variable(MAX_EMPTY_POLL_VARIABLE);
@@ -100,11 +102,6 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
     let before_words = arguments.iter().take_while(|word| *word != "--");
     let json = name == "run" && before_words.into_iter().any(|word| word == "--json");
     let command = match flags::parse(arguments, config) {
-        Ok(Command::Serve(mut config)) if for_host => {
-            // A host sees one result, however many sessions it is about.
-            config.shared_text_bytes = config.text.max_bytes;
-            Command::Serve(config)
-        }
         Ok(command) => command,
         Err(reason) => {
             let behind = if name.is_empty() { "" } else { " " };

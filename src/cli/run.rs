@@ -3,13 +3,14 @@
 
 use super::agent::log_file::LogFile;
 use super::flags::{RunOptions, What};
-use super::say::{EXIT_SIGNAL, complain};
+use super::say::complain;
 use super::serve::start;
 use crate::config::SocketPlace;
 use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::engine::run_front::{FrontSpec, TimedOut, Times};
 use crate::families::Engine;
 use crate::limits::{PTY_COLS, PTY_ROWS};
+use crate::pure::process::life::EXIT_SIGNAL;
 use crate::pure::text::shell_word::{as_word, quoted};
 use crate::pure::text::visible::one_line;
 use crate::session::report::ExecReport;

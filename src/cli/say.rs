@@ -11,8 +11,6 @@ pub const EXIT_FAILED: i32 = 1;
 pub const EXIT_USAGE: i32 = 125;
 /// The exit status after a timeout, as timeout(1) has it.
 pub const EXIT_TIMEOUT: i32 = 124;
-/// The exit status after a signal is this and the signal's number, as shells have it.
-pub const EXIT_SIGNAL: i32 = 128;
 
 /// Prints what was asked for; gives the exit status. That the reader is gone is not complained of.
 pub fn say(text: &str) -> i32 {

@@ -19,8 +19,16 @@ use crate::limits::{
 pub const NOT_OF_ONE_SESSION: &[&str] =
     &["on-eof", "lease", "exit-after-silence", "max-line-bytes", "jobs"];
 
-/// Settings that are about the lines of a host: the program between it and its execd goes by them.
-pub const OF_A_HOST: &[&str] = &["on-eof", "lease", "exit-after-silence", "max-line-bytes"];
+/// Settings that are about the lines of a host and its results: the program between it and its
+/// execd goes by them.
+pub const OF_A_HOST: &[&str] = &[
+    "on-eof",
+    "lease",
+    "exit-after-silence",
+    "max-line-bytes",
+    "max-output-bytes",
+    "max-output-lines",
+];
 
 /// Reads a flag of the settings into `config`; gives the flag's value, where the flag has one, as
 /// it was typed.

@@ -6,10 +6,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::say::{EXIT_FAILED, EXIT_SIGNAL, complain};
+use super::say::{EXIT_FAILED, complain};
 use crate::client::connection::{Connection, Message, message_of};
 use crate::limits::{JIGGLE_MS, NS_PER_MS};
 use crate::pure::buffer::outbox::Outbox;
+use crate::pure::process::life::EXIT_SIGNAL;
 use crate::pure::process::signal_names::parse_signal;
 use crate::pure::terminal::answers::typed_in;
 use crate::pure::terminal::detach_keys::{DetachKeys, Typed};

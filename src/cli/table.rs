@@ -48,7 +48,7 @@ pub const SETTINGS: &[Flag] = &[
     rare(
         "max-output-bytes",
         Takes::Value("N"),
-        "text of one reply, in bytes (51200, in mcp 36864)",
+        "text of one reply, in bytes (51200, in mcp 10240)",
     ),
     rare("max-output-lines", Takes::Value("N"), "text of one reply, in lines (2000, in mcp 1900)"),
     rare("max-empty-poll-ms", Takes::Value("N"), "longest poll without input (1800000)"),
@@ -57,7 +57,7 @@ pub const SETTINGS: &[Flag] = &[
     rare(
         "bash-max-output-chars",
         Takes::Value("N"),
-        "characters of a bash_stream reply's texts, up to 150000 (30000, in mcp 18432)",
+        "characters of a bash_stream reply's texts, up to 150000 (30000, in mcp 51200)",
     ),
     rare(
         "bash-job-ttl-ms",
@@ -198,6 +198,11 @@ pub const COMMANDS: &[Command] = &[
         flags: &[
             flag("tools", Takes::Choice(TOOLS), "which tools, with commas between sets (unified)"),
             flag("mcp-structured", Takes::Nothing, "results also have structured content"),
+            flag(
+                "on-cancel",
+                Takes::Choice(crate::mcp::ON_CANCEL),
+                "what becomes of a cancelled call's command (interrupt for a person, else leave)",
+            ),
             flag(
                 "mcp-max-wait-s",
                 Takes::Value("S"),

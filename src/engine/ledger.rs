@@ -15,7 +15,7 @@ use crate::limits::{EVENT_COMMAND_BYTES, EVENTS_PER_REPLY, LIST_COMMAND_CHARS, N
 use crate::pure::ledger::{Event, What};
 use crate::pure::process::killed::KilledBy;
 use crate::pure::text::utf8::floor_boundary;
-use crate::pure::text::visible::one_line;
+use crate::pure::text::visible::{self, one_line};
 use crate::session::{ClientId, Session, SessionId, Ticket};
 use crate::sys::clock;
 use crate::wire::RequestId;
@@ -79,7 +79,10 @@ fn line(event: &Event, now_ms: i64) -> String {
     let shown: String = command.chars().take(LIST_COMMAND_CHARS).collect();
     let dots = if shown.len() < command.len() { "…" } else { "" };
     let (id, age) = (event.session_id, age(now_ms - event.at_ms));
-    format!("event: session {id} ({shown}{dots}) {}, {age}", one_line(&what))
+    let name = visible::name(event.name.as_deref(), &event.command);
+    let log = event.log_path.as_ref().map(|path| format!("; log: {}", one_line(path)));
+    let (what, log) = (one_line(&what), log.unwrap_or_default());
+    format!("event: session {id}{name} ({shown}{dots}) {what}, {age}{log}")
 }
 
 impl<F: Families> Cx<F> {
@@ -87,6 +90,8 @@ impl<F: Families> Cx<F> {
     fn event_of(&self, core: &Session, what: What) -> Option<Event> {
         let mut event = Event::new(what, core.id, clock::wall_ms());
         event.command = cut(&core.facts.command, EVENT_COMMAND_BYTES);
+        event.name.clone_from(&core.facts.name);
+        event.log_path = self.log_path(core.id);
         event.family = core.noted.family?;
         Some(event)
     }

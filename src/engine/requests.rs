@@ -5,17 +5,27 @@ use super::client::Client;
 use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::contract::{Answer, Call, Families, Method};
+use super::ledger::kept::By;
 use super::{Engine, Owner, Pending};
-use crate::limits::{MAX_PENDING_REQUESTS, NS_PER_MS, REQUESTS_PER_TURN};
+use crate::limits::{
+    KILL_GRACE_MS, MAX_PENDING_REQUESTS, NEVER_ESCALATES_MS, NS_PER_MS, REQUESTS_PER_TURN,
+};
+use crate::pure::process::killed::KilledBy;
 use crate::pure::text::lines::Line;
 use crate::session::deferred::Deferred;
-use crate::session::wait::{Cancel, Wait};
+use crate::session::ending::SIGTERM;
+use crate::session::wait::{Cancel, CancelEnd, Wait, WaitKind};
 use crate::session::{ClientId, SessionId, Ticket};
+use crate::sys::signals::SIGINT;
 use crate::sys::stdio::tell_people;
 use crate::wire::{self, Reason, RequestId, RpcError};
 
 /// Children started in one turn.
 const SPAWNS_PER_TURN: usize = 4;
+
+/// How long the answer of a cancelled request waits for the end of its command: longer than the
+/// pause before SIGKILL.
+const CANCEL_END_MS: u64 = KILL_GRACE_MS + 1_000;
 
 /// The ticket of no request.
 const UNANSWERED: Ticket = Ticket::MAX;
@@ -351,9 +361,9 @@ impl<F: Families> Engine<F> {
     }
 
     /// Cancels the wait of a client's request; whether there was one.
-    pub fn cancel(&mut self, client: ClientId, id: &RequestId, how: &Cancel) -> bool {
+    pub fn cancel(&mut self, client: ClientId, own: &RequestId, how: &Cancel) -> bool {
         let in_flight = self.cx.clients.get(client).map(|client| &client.in_flight);
-        let Some(ticket) = in_flight.and_then(|all| all.get(id)).copied() else { return false };
+        let Some(ticket) = in_flight.and_then(|all| all.get(own)).copied() else { return false };
         let sessions = self.cx.pending.get(&ticket).map(|one| one.sessions.clone());
         if self.cancel_kept(ticket) {
             return true;
@@ -362,9 +372,22 @@ impl<F: Families> Engine<F> {
             self.cancel_events(ticket) || self.cancel_page(ticket) || self.cancel_list(ticket);
         for id in sessions.unwrap_or_default() {
             let Some(entry) = self.sessions.get_mut(id) else { continue };
+            let mut end = None;
             for wait in entry.core.waits.iter_mut().filter(|wait| wait.ticket == ticket) {
-                wait.cancelled = true;
+                end = how.end.filter(|_| wait.kind == WaitKind::Start);
                 wait.cancel = how.clone();
+                wait.cancelled = end.is_none();
+                if end.is_some() {
+                    wait.due_ns = Some(self.cx.now_ns + CANCEL_END_MS * NS_PER_MS);
+                }
+            }
+            if let Some(end) = end {
+                let by = By { reason: KilledBy::Cancel, client: Some(client), request: Some(own) };
+                let (signal, grace_ms) = match end {
+                    CancelEnd::Interrupt => (SIGINT, NEVER_ESCALATES_MS),
+                    CancelEnd::Kill => (SIGTERM, KILL_GRACE_MS),
+                };
+                self.cx.begin_ending(&mut entry.core, signal, grace_ms, by);
             }
             self.cx.touch(&mut entry.core);
             found = true;

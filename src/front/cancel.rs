@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::contract::{Answer, Call};
 use crate::families::{Engine, Method};
-use crate::session::wait::Cancel;
+use crate::session::wait::{Cancel, CancelEnd};
 use crate::wire::{self, Kind, RequestId, RpcError};
 
 /// Why a client cancels a request, in its words.
@@ -44,6 +44,11 @@ wire::params! {
             Kind::Bool,
             "of bash: its command is not ended, it goes on in the background; default false",
         );
+        end "end": Option<String> = optional(
+            Kind::Choice(&["interrupt", "kill"]),
+            "of a request that has started a command: \"interrupt\" sends it SIGINT, \"kill\" SIGTERM \
+             and 2 s later SIGKILL; the request answers when the command has ended, or 3 s later",
+        );
     }
 }
 
@@ -61,8 +66,12 @@ fn read(raw: &str) -> Result<Params, RpcError> {
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let params = read(call.params)?;
     let known = RequestId::from_json(params.id.get());
-    let Params { reason, take, leave, .. } = params;
-    let how = Cancel { reason: reason.map(String::into_boxed_str), take, leave };
+    let Params { reason, take, leave, end, .. } = params;
+    let end = end.map(|end| match end.as_str() {
+        "kill" => CancelEnd::Kill,
+        _ => CancelEnd::Interrupt,
+    });
+    let how = Cancel { reason: reason.map(String::into_boxed_str), take, leave, end };
     let cancelled = known.is_some_and(|id| engine.cancel(call.client, &id, &how));
     Ok(Answer::of(&json!({ "cancelled": cancelled })))
 }

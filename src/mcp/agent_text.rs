@@ -4,9 +4,8 @@
 use serde_json::Value;
 
 use super::fields::{is_set, shown, str_of};
-use crate::pure::text::truncate::{footer, truncate_tail};
+use super::output::Fence;
 use crate::pure::text::visible::one_line;
-use crate::session::view::TextLimits;
 
 /// What to do about a run that goes on.
 const NEXT: &str =
@@ -60,7 +59,7 @@ fn answered_by(report: &Value) -> String {
 }
 
 /// What a model reads of a run, and whether the run has failed.
-pub(super) fn of(report: &Value, limits: TextLimits) -> (String, bool) {
+pub(super) fn of(report: &Value, fence: &Fence) -> (String, bool) {
     let run = shown(report, "run_id");
     let goes_on = !run.is_empty();
     let reason = if goes_on { "running" } else { str_of(report, "finish_reason") };
@@ -81,12 +80,7 @@ pub(super) fn of(report: &Value, limits: TextLimits) -> (String, bool) {
         "" => str_of(report, "output"),
         last => last,
     };
-    let (text, cut) = truncate_tail(output, limits.max_lines, limits.max_bytes);
-    said += &format!("\n---\n{}", if text.is_empty() { "(no text)" } else { text });
-    if let Some(footer) = footer(&cut, report["log_path"].as_str()) {
-        said += &format!("\n\n{footer}");
-    }
-    (said, failed)
+    (said + "\n" + &fence.around("output", output, "(no text)"), failed)
 }
 
 #[cfg(test)]
@@ -95,14 +89,12 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: TextLimits = TextLimits { max_lines: 3, max_bytes: 100 };
-
     /// rule: mcp.md, Agents: Of a run that goes on a model reads what it does and how to go on
     #[test]
     fn of_a_run_that_goes_on_the_next_step_is_told() {
         let report = json!({"running": true, "run_id": 7, "num_turns": 2, "tool_call_count": 1,
             "total_tokens": 9, "cost_usd": 0.5, "duration_ms": 50_000, "doing": "bash ls"});
-        let (said, failed) = of(&report, LIMITS);
+        let (said, failed) = of(&report, &Fence::default());
         let line = "running: 2 turns, 1 tool call, 9 tokens, $0.5000, 50.0 s";
         assert!(said.starts_with(&format!("{line}\ndoing: bash ls\nrun_id: 7\n---\n")), "{said}");
         assert!(!failed && said.contains("agent_result"), "{said}");

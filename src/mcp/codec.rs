@@ -1,14 +1,15 @@
 //! The way in and out of the protocol: what each line of the host and of execd leads to. Each
 //! function appends whole lines to `out`, or none.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::era::{self, Fresh};
+use super::era::{self, Freshness};
 use super::fields::{is_set, shown, value};
 use super::progress::{Note, Progress};
 use super::resources;
 use super::text;
 use super::{Asked, Mcp, What};
+use crate::pure::text::visible;
 use crate::sys::clock;
 use crate::wire::{self, RequestId, RpcError};
 
@@ -47,17 +48,17 @@ impl Mcp {
         };
         match &running.what {
             What::Tool { .. } => self.answer_tool(id, running, result, out),
+            _ if running.cancelled => {}
             What::Subscribe(session, _) => {
-                era::push_result(out, id, running.era, Fresh::Once, &json!({}));
+                era::push_result(out, id, running.era, Freshness::Once, &json!({}));
                 self.resources.attached(*session, true, out);
             }
-            _ if running.cancelled => {}
             What::ListResources => {
                 let body = self.resources.list(result);
-                era::push_result(out, id, running.era, Fresh::Changing, &body);
+                era::push_result(out, id, running.era, Freshness::Changing, &body);
             }
             What::ReadResource(uri) => match resources::contents(uri, result, running.era) {
-                Ok(body) => era::push_result(out, id, running.era, Fresh::Changing, &body),
+                Ok(body) => era::push_result(out, id, running.era, Freshness::Changing, &body),
                 Err(error) => wire::push_error(out, id, &error),
             },
         }
@@ -83,7 +84,7 @@ impl Mcp {
         match &running.what {
             What::Tool { tool, .. } => {
                 let body = self.told(text::refused(*tool, &error.message), true, None);
-                era::push_result(out, id, running.era, Fresh::Once, &body);
+                era::push_result(out, id, running.era, Freshness::Once, &body);
             }
             What::ReadResource(uri) => {
                 let error = resources::unreadable(uri, error, running.era);
@@ -170,7 +171,8 @@ fn push_channel(note: &Note, out: &mut Vec<u8>) {
         log if log.is_empty() => log,
         log => format!("; log: {log}"),
     };
-    let said = format!("session {id} {how} {code}{signal}{log}");
+    let name = visible::name(note.fields.get("name").and_then(Value::as_str), "");
+    let said = format!("session {id}{name} {how} {code}{signal}{log}");
     let params = json!({"content": said, "meta": {"session_id": id.to_string()}});
     wire::push_notification(out, "notifications/claude/channel", &params);
 }

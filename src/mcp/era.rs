@@ -27,7 +27,7 @@ pub(super) fn server() -> Value {
 
 /// How long a client may keep a result, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fresh {
+pub(super) enum Freshness {
     /// What is always the same while the server runs, and holds nothing of its user: for an hour.
     Lasting,
     /// What may be another at any time.
@@ -95,11 +95,11 @@ struct Stateless {
 }
 
 impl Stateless {
-    fn of(fresh: Fresh) -> Self {
+    fn of(fresh: Freshness) -> Self {
         let (ttl_ms, cache_scope) = match fresh {
-            Fresh::Lasting => (Some(3_600_000), Some("public")),
-            Fresh::Changing => (Some(0), Some("private")),
-            Fresh::Once => (None, None),
+            Freshness::Lasting => (Some(3_600_000), Some("public")),
+            Freshness::Changing => (Some(0), Some("private")),
+            Freshness::Once => (None, None),
         };
         let meta = json!({"io.modelcontextprotocol/serverInfo": server()});
         Self { result_type: "complete", ttl_ms, cache_scope, meta }
@@ -111,7 +111,7 @@ pub(super) fn push_result(
     out: &mut Vec<u8>,
     id: &RequestId,
     era: Era,
-    fresh: Fresh,
+    fresh: Freshness,
     body: &impl Serialize,
 ) {
     #[derive(Serialize)]

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::fields::{items, shown, str_of};
 use crate::limits::MCP_LATE_BYTES;
+use crate::pure::text::visible;
 
 /// How many lines are kept at most of answers that there was no room for: one of each session.
 const MCP_LATE_LINES: usize = 512;
@@ -41,7 +42,9 @@ fn line(one: &Value) -> String {
     let id = first(["session_id", "sessionId", "window"]);
     let command: String = shown(one, "command").chars().take(80).collect();
     let log = first(["log_path", "logPath", ""]);
-    let who = if id.is_empty() { format!("command {command}") } else { format!("session {id}") };
+    let name = visible::name(one.get("name").and_then(Value::as_str), "");
+    let who =
+        if id.is_empty() { format!("command {command}") } else { format!("session {id}{name}") };
     match log.as_str() {
         "" => format!("{who}: its answer is not kept, and it has no log"),
         log => format!("{who}: see its log {log}"),
@@ -84,11 +87,18 @@ impl Late {
     }
 
     /// Keeps what a cancelled call has told: its output is told nowhere else.
-    pub(super) fn answered(&mut self, said: &str, reply: &Value) {
+    /// `end`: how its command was to end.
+    pub(super) fn answered(&mut self, said: &str, reply: &Value, end: Option<&str>) {
         let rows = items(reply, "sessions");
         let lines =
             if rows.is_empty() { vec![line(reply)] } else { rows.iter().map(line).collect() };
-        self.keep(format!("The call that was cancelled before has answered:\n{said}"), lines);
+        let command = match end {
+            None => "",
+            Some("kill") => ", with its command (SIGTERM),",
+            Some(_) => ", with its command (SIGINT),",
+        };
+        let heading = format!("The call that was cancelled before{command} has answered:");
+        self.keep(format!("{heading}\n{said}"), lines);
     }
 
     /// Keeps how a command in the background has ended.

@@ -6,10 +6,12 @@
 //! | file | what |
 //! |---|---|
 //! | `program` | the process: its host, its execd, and the end of each |
+//! | `cancel` | what becomes of the command of a cancelled call |
 //! | `codec` | the way in and out: lines, replies, notifications, time |
 //! | `era` | the versions, and how a result looks in each |
 //! | `fields` | fields of JSON values, for texts |
 //! | `tools` | which tools there are, and a call's params |
+//! | `output` | how much of a program's output a result shows, and the fence around it |
 //! | `text` | what a model reads of a result |
 //! | `stream_text` | the same of the stream family |
 //! | `agent_text` | the same of runs of pi |
@@ -21,10 +23,12 @@
 //! `initialize`, in the newer one each request says which version it is of.
 
 mod agent_text;
+mod cancel;
 mod codec;
 mod era;
 mod fields;
 mod late;
+mod output;
 mod program;
 mod progress;
 mod resources;
@@ -35,19 +39,21 @@ mod text;
 mod tools;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::limits::MAX_PENDING_REQUESTS;
+use crate::session::view::TextLimits;
 use crate::sys::clock;
 use crate::wire::{self, Reason, RequestId, RpcError};
-use era::{Era, Fresh};
+use era::{Era, Freshness};
 use late::Late;
+use output::ShownCall;
 use progress::Progress;
 use resources::Resources;
-use tools::Tool;
+use tools::{CallParams, Tool};
 
 pub use agent_text::summary;
+pub use cancel::{ON_CANCEL, OnCancel};
 pub use program::{HostProgram, HostedStart};
 pub use tools::{SETS, Settings};
 
@@ -90,9 +96,9 @@ const OWN_REQUESTS: usize = 24;
 /// What a request of the client's is for.
 #[derive(Debug)]
 enum What {
-    /// A tool; whether the call starts something that the model does not know of yet, and what
-    /// was asked for.
-    Tool { tool: Tool, starts: bool, asked_for: Value },
+    /// A tool; whether the call starts something that the model does not know of yet, what was
+    /// asked for, how much output its result shows, and what it says of a clamped time.
+    Tool { tool: Tool, starts: bool, asked_for: Value, limits: TextLimits, note: String },
     /// The list of resources.
     ListResources,
     /// A part of a log, by its URI.
@@ -111,16 +117,18 @@ struct Running {
     since_ns: u64,
     /// Its client wants no answer any more.
     cancelled: bool,
+    /// How its command is to end for that.
+    end: Option<&'static str>,
 }
 
 /// The result of a tool.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolResult<'r> {
+struct ToolResult {
     content: Value,
     /// What execd has answered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'r RawValue>,
+    structured_content: Option<Value>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
 }
@@ -130,6 +138,8 @@ struct ToolResult<'r> {
 struct Cancel<'a> {
     id: &'a RequestId,
     leave: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<&'static str>,
 }
 
 /// The state of one connection.
@@ -188,15 +198,15 @@ impl Mcp {
             return Err(RpcError::invalid_param("cursor", message));
         }
         let (fresh, result) = match method {
-            "initialize" => (Fresh::Once, self.initialize(request.params)?),
-            "ping" if old => (Fresh::Once, json!({})),
-            "server/discover" => (Fresh::Lasting, self.discover(request.has_channel)),
+            "initialize" => (Freshness::Once, self.initialize(request.params)?),
+            "ping" if old => (Freshness::Once, json!({})),
+            "server/discover" => (Freshness::Lasting, self.discover(request.has_channel)),
             "tools/list" => {
                 let tools = tools::list(&self.settings, request.has_channel);
-                era::push_result(out, &request.id, era, Fresh::Lasting, &tools);
+                era::push_result(out, &request.id, era, Freshness::Lasting, &tools);
                 return Ok(Vec::new());
             }
-            "resources/templates/list" => (Fresh::Lasting, resources::templates()),
+            "resources/templates/list" => (Freshness::Lasting, resources::templates()),
             "tools/call" => return self.call_tool(request, out),
             "resources/list" => {
                 self.run(request, What::ListResources, None);
@@ -217,7 +227,7 @@ impl Mcp {
                         attach.id = Some(request.id.clone());
                         self.run(request, What::Subscribe(id, uri), None);
                     }
-                    None => era::push_result(out, &request.id, era, Fresh::Once, &json!({})),
+                    None => era::push_result(out, &request.id, era, Freshness::Once, &json!({})),
                 }
                 return Ok(asked);
             }
@@ -283,12 +293,12 @@ impl Mcp {
             Err("arguments must be an object".to_owned())
         };
         match params {
-            Ok(params) => {
+            Ok(CallParams { params, limits, note }) => {
                 let known = |name: &String| name.starts_with("session") || name == "run_id";
                 let starts = tool.row.starts || !params.keys().any(known);
                 let asked_for = Value::Object(params);
                 let called = asked(request, tool.row.name, &asked_for);
-                self.run(request, What::Tool { tool, starts, asked_for }, progress);
+                self.run(request, What::Tool { tool, starts, asked_for, limits, note }, progress);
                 if tools::carries_events(tool) || !self.late.has_no_events() {
                     return Ok(called);
                 }
@@ -298,7 +308,7 @@ impl Mcp {
             }
             Err(said) => {
                 let body = self.told(said, true, None);
-                era::push_result(out, &request.id, request.era, Fresh::Once, &body);
+                era::push_result(out, &request.id, request.era, Freshness::Once, &body);
                 Ok(Vec::new())
             }
         }
@@ -306,7 +316,8 @@ impl Mcp {
 
     fn run(&mut self, request: &Request<'_>, what: What, progress: Option<Progress>) {
         let since_ns = clock::now_ns();
-        let running = Running { what, era: request.era, progress, since_ns, cancelled: false };
+        let running =
+            Running { what, era: request.era, progress, since_ns, cancelled: false, end: None };
         self.running.push((request.id.clone(), running));
     }
 
@@ -320,23 +331,17 @@ impl Mcp {
     }
 
     /// A result of a tool, with what else is to be told.
-    fn told<'r>(
-        &mut self,
-        mut said: String,
-        is_error: bool,
-        result: Option<&'r [u8]>,
-    ) -> ToolResult<'r> {
+    fn told(&mut self, mut said: String, is_error: bool, reply: Option<Value>) -> ToolResult {
         self.late.tell(&mut said, self.settings.result_bytes);
-        let result = result.filter(|_| self.settings.structured);
         ToolResult {
             content: json!([{"type": "text", "text": said}]),
-            structured_content: result.and_then(|result| serde_json::from_slice(result).ok()),
+            structured_content: reply.filter(|_| self.settings.structured),
             is_error,
         }
     }
 
-    /// The client wants no answer of a request any more: its wait ends, and what it has started
-    /// goes on.
+    /// The client wants no answer of a request any more: its wait ends. What becomes of a command
+    /// that it has started is said by a flag, or by the reason.
     fn cancel(&mut self, params: &Map<String, Value>) -> Vec<Asked> {
         let Some(id) = params.get("requestId").and_then(|id| RequestId::from_json(&id.to_string()))
         else {
@@ -345,10 +350,20 @@ impl Mcp {
         if let Some(asked) = self.resources.hang_up(&id) {
             return asked;
         }
+        let reason = params.get("reason").and_then(Value::as_str).unwrap_or_default();
+        let on_cancel = self.settings.on_cancel.unwrap_or_else(|| OnCancel::by_reason(reason));
         let Some(running) = self.running_mut(&id) else { return Vec::new() };
-        running.cancelled = true;
-        running.progress = None;
-        let params = wire::to_json(&Cancel { id: &id, leave: true });
+        (running.cancelled, running.progress) = (true, None);
+        if let What::Subscribe(_, uri) = &running.what {
+            let params = Map::from_iter([("uri".to_owned(), Value::from(uri.as_str()))]);
+            let ended = self.resources.subscribe(&params, false);
+            return ended.map(|(_, _, asked)| asked).unwrap_or_default();
+        }
+        // A cancelled run of pi ends anyway.
+        let begins = |tool: &Tool| tool.row.starts && tool.model.set != "agent";
+        let is_ours = matches!(&running.what, What::Tool { tool, .. } if begins(tool));
+        running.end = on_cancel.end().filter(|_| is_ours);
+        let params = wire::to_json(&Cancel { id: &id, leave: true, end: running.end });
         let params = String::from_utf8(params).unwrap_or_default();
         vec![Asked { id: None, method: "cancel", params }]
     }
@@ -381,7 +396,7 @@ impl Mcp {
             if let What::Tool { .. } = running.what {
                 let said = format!("{why}. What it ran has ended; `execd logs` lists its logs.");
                 let body = self.told(said, true, None);
-                era::push_result(out, &id, running.era, Fresh::Once, &body);
+                era::push_result(out, &id, running.era, Freshness::Once, &body);
             } else {
                 wire::push_error(out, &id, &RpcError::failed(Reason::System, why));
             }
@@ -450,21 +465,27 @@ impl Mcp {
 
     /// Answers a tool's call with what a model reads of the result.
     fn answer_tool(&mut self, id: &RequestId, running: Running, result: &[u8], out: &mut Vec<u8>) {
-        let What::Tool { tool, starts, asked_for } = running.what else { return };
-        let reply = fields::value(result);
-        let (said, is_error) = match tool.model.set {
-            "agent" => agent_text::of(&reply, self.settings.text),
-            _ => text::of(tool, &reply, &asked_for),
+        let What::Tool { tool, starts, asked_for, limits, note } = running.what else { return };
+        let mut reply = fields::value(result);
+        // What rides on a later result has no room for more.
+        let limits = if running.cancelled { self.settings.text } else { limits };
+        let settings = &self.settings;
+        let begins = tool.row.starts;
+        let fence = output::frame(&mut reply, ShownCall { settings, tool, starts: begins, limits });
+        let (mut said, is_error) = match tool.model.set {
+            "agent" => agent_text::of(&reply, &fence),
+            _ => text::of(tool, &reply, &asked_for, &fence),
         };
+        said += &note;
         if running.cancelled {
             // What nobody has read is told with the next result.
             if starts || text::is_news(&reply) {
-                self.late.answered(&said, &reply);
+                self.late.answered(&said, &reply, running.end);
             }
             return;
         }
-        let body = self.told(said, is_error, Some(result));
-        era::push_result(out, id, running.era, Fresh::Once, &body);
+        let body = self.told(said, is_error, Some(reply));
+        era::push_result(out, id, running.era, Freshness::Once, &body);
     }
 }
 

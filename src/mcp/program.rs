@@ -15,7 +15,7 @@ use crate::limits::{
     OUTBOX_STOP_BYTES, READ_BUFFER_BYTES,
 };
 use crate::pure::buffer::outbox::Outbox;
-use crate::pure::process::life::ExitStatus;
+use crate::pure::process::life::{EXIT_SIGNAL, ExitStatus};
 use crate::pure::text::lines::{Line, LineSplitter};
 use crate::sys::clock;
 use crate::sys::errno::errno_text;
@@ -43,9 +43,6 @@ const SHUTDOWN: &[u8] = b"{\"id\":\"execd shutdown\",\"method\":\"shutdown\",\"p
 
 /// A line for execd may be longer than the host's by what a call gets besides its arguments.
 const MCP_ENVELOPE_BYTES: usize = 16 * 1024;
-
-/// The exit status of a program that a signal has ended, without its number.
-const EXIT_SIGNAL: i32 = 128;
 
 /// How the program is started.
 #[derive(Debug)]

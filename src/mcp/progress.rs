@@ -4,13 +4,10 @@
 use serde_json::{Value, json};
 
 use super::fields::{shown, str_of, value};
-use crate::limits::{MCP_ALIVE_MS, MCP_PROGRESS_MS, NS_PER_MS};
+use crate::limits::{COUNT_MAX, MCP_ALIVE_MS, MCP_PROGRESS_MS, NS_PER_MS};
 use crate::pure::agent::Doing;
 use crate::pure::text::visible::one_line;
 use crate::wire::{self, RequestId};
-
-/// Progress tokens with a point or an exponent are exact below this.
-const MCP_TOKEN_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Characters of the message of a notification of progress.
 const MCP_MESSAGE_CHARS: usize = 200;
@@ -79,7 +76,7 @@ impl Progress {
     /// The progress of a call that begins now; `None` for a token that is none.
     pub(super) fn new(token: &Value, now_ns: u64) -> Option<Self> {
         // 1.0 is a whole number too. One that is read as another is none: nobody would know it.
-        let is_whole = |number: f64| number.fract() == 0.0 && number.abs() < MCP_TOKEN_MAX;
+        let is_whole = |number: f64| number.fract() == 0.0 && number.abs() < COUNT_MAX;
         let fits = token.is_string() || token.is_u64() || token.as_f64().is_some_and(is_whole);
         fits.then(|| Self {
             token: token.clone(),

@@ -8,6 +8,7 @@ use super::era::{Era, OfSubscription};
 use super::fields::{is_set, items, number, shown, str_of, value};
 use super::progress::Note;
 use crate::limits::{EVENTS_KEPT, MCP_PROGRESS_MS, MCP_READ_BYTES, NS_PER_MS};
+use crate::pure::text::visible;
 use crate::wire::{self, RequestId, RpcError, quoted};
 
 /// Sessions that have ended and are still listed as resources.
@@ -91,8 +92,13 @@ pub(super) struct Resources {
     watched: Vec<(u64, Watched)>,
     /// The requests that listen, in the order in which they came.
     listening: Vec<Listening>,
-    /// Sessions that had ended when this was asked for, and their commands: the newest last.
-    recent: Vec<(u64, String)>,
+    /// Sessions that had ended when this was asked for, their names and commands: the newest last.
+    recent: Vec<(u64, String, String)>,
+}
+
+/// The name of a session behind its id.
+fn name_of(row: &Value) -> String {
+    visible::name(row.get("name").and_then(Value::as_str), str_of(row, "command"))
 }
 
 /// The session whose log a URI is, and where the part begins and ends that is asked for.
@@ -222,22 +228,22 @@ impl Resources {
     pub(super) fn list(&self, result: &[u8]) -> Value {
         let reply = value(result);
         let rows = items(&reply, "sessions");
-        let resource = |id: u64, command: &str, runs: bool| {
+        let resource = |id: u64, name: &str, command: &str, runs: bool| {
             let state = if runs { " (runs)" } else { " (has ended)" };
             let about: String = command.chars().take(120).chain(state.chars()).collect();
             json!({
-                "uri": format!("execd://session/{id}/log"), "name": format!("session {id}"),
+                "uri": format!("execd://session/{id}/log"), "name": format!("session {id}{name}"),
                 "description": about.trim_start(), "mimeType": "text/plain",
             })
         };
         let mut resources = Vec::new();
         for row in rows {
             let (id, command) = (number(row, "session_id"), shown(row, "command"));
-            resources.push(resource(id, &command, is_set(row, "running")));
+            resources.push(resource(id, &name_of(row), &command, is_set(row, "running")));
         }
-        for (id, command) in self.recent.iter().rev() {
+        for (id, name, command) in self.recent.iter().rev() {
             if !rows.iter().any(|row| number(row, "session_id") == *id) {
-                resources.push(resource(*id, command, false));
+                resources.push(resource(*id, name, command, false));
             }
         }
         json!({"resources": resources})
@@ -247,7 +253,7 @@ impl Resources {
     pub(super) fn ended(&mut self, reply: &Value) {
         let ends =
             items(reply, "events").iter().rev().filter(|one| str_of(one, "what") == "exited");
-        let row = |one: &Value| (number(one, "session_id"), shown(one, "command"));
+        let row = |one: &Value| (number(one, "session_id"), name_of(one), shown(one, "command"));
         self.recent = ends.take(MCP_RECENT_COUNT).map(row).collect();
         self.recent.reverse();
     }

@@ -4,19 +4,29 @@
 use serde_json::Value;
 
 use super::fields::{is_set, items, number, plain, shown, str_of};
+use super::output::Fence;
 use crate::pure::text::clean::window_text;
 
 /// The fields that a report begins with, where they are there.
-const FACTS: &[&str] =
-    &["sessionId", "exitCode", "signal", "timedOut", "error", "pid", "durationMs", "logPath"];
+const FACTS: &[&str] = &[
+    "sessionId",
+    "name",
+    "exitCode",
+    "signal",
+    "timedOut",
+    "error",
+    "pid",
+    "durationMs",
+    "logPath",
+];
 
 /// The text of a result of the tool of this name; `asked`: the call's params.
-pub(super) fn of(tool: &str, reply: &Value, asked: &Value) -> String {
+pub(super) fn of(tool: &str, reply: &Value, asked: &Value, fence: &Fence) -> String {
     match tool {
         "list_processes" => list(reply),
-        "get_process_log" => page(reply),
+        "get_process_log" => page(reply, fence),
         "write_stdin" => stdin(reply),
-        _ => report(reply, asked),
+        _ => report(reply, asked, fence),
     }
 }
 
@@ -29,7 +39,7 @@ fn field(said: &mut String, reply: &Value, before: &str, name: &str) {
 }
 
 /// The report of a session.
-fn report(reply: &Value, asked: &Value) -> String {
+fn report(reply: &Value, asked: &Value, fence: &Fence) -> String {
     let status = str_of(reply, "status");
     let runs = status == "running";
     let mut said = format!("[{status}]");
@@ -50,13 +60,9 @@ fn report(reply: &Value, asked: &Value) -> String {
     if runs {
         doing(&mut said, "\n", reply, !stuck);
     }
-    said.push_str("\n---\n");
-    output(&mut said, reply, runs);
-    let notes = notes(reply, runs, stuck);
-    if !notes.is_empty() && !said.ends_with('\n') {
-        said.push('\n');
-    }
-    said + &notes
+    said.push('\n');
+    said += &output(reply, runs, fence);
+    said + &notes(reply, runs, stuck)
 }
 
 /// How a wait ended that said what it waits for, or that nothing but input could end.
@@ -131,21 +137,18 @@ fn doing(said: &mut String, before: &str, session: &Value, tells_state: bool) {
 
 /// The output, both streams under their names where there is more than stdout; or what is said
 /// where there is none.
-fn output(said: &mut String, reply: &Value, runs: bool) {
+fn output(reply: &Value, runs: bool, fence: &Fence) -> String {
     let (stdout, stderr) = (str_of(reply, "stdout"), str_of(reply, "stderr"));
-    let tail = str_of(reply, "tail");
     if runs && reply.get("stdout").is_none() {
-        said.push_str(if tail.is_empty() { "(no output so far)" } else { tail });
-    } else if stdout.is_empty() && stderr.is_empty() {
-        said.push_str(if runs { "(no new output)" } else { "(no output)" });
-    } else if stderr.is_empty() {
-        said.push_str(stdout);
-    } else {
-        if !stdout.is_empty() {
-            let end = if stdout.ends_with('\n') { "" } else { "\n" };
-            *said += &format!("stdout:\n{stdout}{end}");
-        }
-        *said += &format!("stderr:\n{stderr}");
+        return fence.around("output", str_of(reply, "tail"), "(no output so far)");
+    }
+    let none = if runs { "(no new output)" } else { "(no output)" };
+    match (stdout, stderr) {
+        (stdout, "") => fence.around("output", stdout, none),
+        ("", stderr) => fence.around("stderr", stderr, none),
+        _ => [("stdout", stdout), ("stderr", stderr)]
+            .map(|(label, output)| fence.around(label, output, none))
+            .join("\n"),
     }
 }
 
@@ -158,13 +161,6 @@ fn notes(reply: &Value, runs: bool, stuck: bool) -> String {
     notes.extend(["note", "failureMessage"].map(|name| shown(reply, name)));
     if is_set(reply, "logTruncated") {
         notes.push(LOG_ENDED.to_owned());
-    }
-    if is_set(reply, "truncated") {
-        let rest =
-            if path.is_empty() { "what memory still has of it" } else { "any part of the log" };
-        notes.push(format!(
-            "Only the end of it is shown; get_process_log with sessionId {id} gives {rest}"
-        ));
     }
     if is_set(reply, "late") {
         notes.push(format!("Some of this came after the command had ended{log}"));
@@ -245,7 +241,7 @@ fn row(said: &mut String, one: &Value) {
 }
 
 /// A page of a log.
-fn page(reply: &Value) -> String {
+fn page(reply: &Value, fence: &Fence) -> String {
     let mut said = String::new();
     field(&mut said, reply, "[log of sessionId ", "sessionId");
     field(&mut said, reply, ", bytes ", "offset");
@@ -269,8 +265,7 @@ fn page(reply: &Value) -> String {
         said += &format!("; {LOG_ENDED}");
     }
     let text = window_text(str_of(reply, "text").as_bytes(), false);
-    said += &format!("]\n---\n{}", if text.is_empty() { "(nothing)" } else { &text });
-    said
+    said + "]\n" + &fence.around("output", &text, "(nothing)")
 }
 
 /// What became of input.

@@ -14,7 +14,7 @@ use crate::pure::tests_random::Random;
 use crate::wire::RequestId;
 
 fn mcp(sets: &[&'static str]) -> Mcp {
-    Mcp::new(Settings::new(sets, false, 50, &Config::default()))
+    Mcp::new(Settings::new(sets, &Config::default()))
 }
 
 /// What a message asks of execd.
@@ -50,13 +50,15 @@ fn waits_are_cut_where_no_progress_can_be_told() {
     let killing = json!({"sessionId": 1, "waitMs": long_ms, "killIf": "timeout"});
     let killed = json!({"command": "x", "timeout": 55, "timeoutAction": "kill"});
     let mut all = mcp(&["unified", "stream", "bash"]);
+    // execd clamps by the cap, and says what was asked for.
+    let cap = "max_empty_poll_ms";
     for (name, given, param, cut) in [
-        (exec, json!({"cmd": "x", "yield_time_ms": long_ms}), time, json!(50_000)),
-        (exec, json!({"cmd": "x", "yield_time_ms": 40_000}), time, json!(40_000)),
+        (exec, json!({"cmd": "x", "yield_time_ms": long_ms}), cap, json!(50_000)),
+        (exec, json!({"cmd": "x", "yield_time_ms": long_ms}), time, json!(long_ms)),
         (exec, json!({"cmd": "x"}), time, Value::Null),
         (write, json!({"session_id": 1, "yield_until": later}), time, json!(50_000)),
         (write, json!({"session_id": 1, "yield_until": past}), "yield_until", json!(past)),
-        ("wait_for", json!({"timeout": long_ms}), "timeout_ms", json!(50_000)),
+        ("wait_for", json!({"timeout": long_ms}), cap, json!(50_000)),
         ("wait_for", json!({}), "timeout_ms", Value::Null),
         ("bash_stream", json!({"command": "x"}), "yieldMs", json!(50_000)),
         ("poll_process", json!({"sessionId": 1, "waitMs": long_ms}), "waitMs", json!(50_000)),
@@ -67,8 +69,7 @@ fn waits_are_cut_where_no_progress_can_be_told() {
         let cut_params = params(&mut all, name, &given, None);
         assert_eq!(cut_params.get(param).cloned().unwrap_or_default(), cut, "{name} {given}");
         let whole = params(&mut all, name, &given, Some(1));
-        let given_name = if name == "wait_for" { "timeout" } else { param };
-        let own = given.get(given_name).cloned().unwrap_or_default();
+        let own = given.get(param).cloned().unwrap_or_default();
         assert_eq!(whole.get(param).cloned().unwrap_or_default(), own, "with a token: {given}");
     }
 }
@@ -80,8 +81,11 @@ fn the_front_says_what_only_a_host_says() {
     let mut all = mcp(&["unified", "stream"]);
     for token in [None, Some(3)] {
         let said = params(&mut all, "exec_command", &json!({"cmd": "x"}), token);
-        let own =
+        let mut own =
             json!({"cmd": "x", "header": "compact", "events": true, "stream": token.is_some()});
+        if token.is_none() {
+            own["max_empty_poll_ms"] = json!(50_000);
+        }
         assert_eq!(said, own);
     }
     let said = params(&mut all, "wait_for", &json!({}), None);
@@ -143,10 +147,10 @@ fn of_answers_without_room_a_line_is_kept() {
     let mut late = super::late::Late::default();
     for id in 1..=20 {
         let log = format!("/logs/{id}.log");
-        late.answered("text", &json!({"session_id": id, "log_path": log}));
+        late.answered("text", &json!({"session_id": id, "log_path": log}), None);
     }
-    late.answered("text", &json!({"sessions": [{"session_id": 30}, {"session_id": 31}]}));
-    late.answered(&"x".repeat(MCP_LATE_BYTES), &json!({"window": "@9"}));
+    late.answered("text", &json!({"sessions": [{"session_id": 30}, {"session_id": 31}]}), None);
+    late.answered(&"x".repeat(MCP_LATE_BYTES), &json!({"window": "@9"}), None);
     late.events(&json!({"text": "event: session 7 exited 0"}));
     let mut said = "own".to_owned();
     late.tell(&mut said, MCP_TEXT_BYTES);
@@ -246,7 +250,7 @@ fn mutated_messages_lead_to_messages_and_known_requests() {
 fn what_has_no_room_waits_for_the_next_result_in_its_order() {
     let mut late = super::late::Late::default();
     for (id, text) in [(1, "a".repeat(300)), (2, "b".repeat(300)), (3, "c".to_owned())] {
-        late.answered(&text, &json!({"session_id": id}));
+        late.answered(&text, &json!({"session_id": id}), None);
     }
     let mut tell = |own: usize| {
         let mut said = "o".repeat(own);
@@ -259,4 +263,25 @@ fn what_has_no_room_waits_for_the_next_result_in_its_order() {
     let said = tell(10);
     assert!(said.contains("bbb\n\n") && said.ends_with("\nc"), "{said}");
     assert_eq!(tell(3), "ooo");
+}
+
+/// The cancelled request was answered, and the log was watched on for nobody.
+/// rule: mcp.md, Logs: A cancelled subscription is not answered, and ends
+#[test]
+fn a_cancelled_subscription_is_not_answered() {
+    let mut connection = mcp(&["unified"]);
+    let uri = "execd://session/1/log";
+    let subscribe = json!({"jsonrpc": "2.0", "id": 5, "method": "resources/subscribe",
+        "params": {"uri": uri}});
+    assert_eq!(asked(&mut connection, &subscribe)[0].method, "attach_session");
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 5}});
+    assert_eq!(asked(&mut connection, &cancel)[0].method, "detach_session");
+    let mut out = Vec::new();
+    let id = RequestId::from_json("5").expect("an id");
+    connection.reply(&id, b"{}", &mut out);
+    let note = json!({"session_id": 1}).to_string();
+    connection.notify("attach_output", note.as_bytes(), false, &mut out);
+    connection.tick(u64::MAX, &mut out);
+    assert!(out.is_empty(), "{}", String::from_utf8_lossy(&out));
 }

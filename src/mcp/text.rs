@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::fields::{is_set, items, shown, str_of};
+use super::output::Fence;
 use super::stream_text;
 use super::tools::Tool;
 
@@ -45,13 +46,13 @@ fn has_output(reply: &Value) -> bool {
 }
 
 /// The text of a tool's result, and whether it is an error's; `asked`: the call's params.
-pub(super) fn of(tool: Tool, reply: &Value, asked: &Value) -> (String, bool) {
+pub(super) fn of(tool: Tool, reply: &Value, asked: &Value, fence: &Fence) -> (String, bool) {
     if tool.model.set == "stream" {
-        return (stream_text::of(tool.row.name, reply, asked), false);
+        return (stream_text::of(tool.row.name, reply, asked, fence), false);
     }
     let unknown = reply.get("found").is_some_and(|found| found == false);
     let said = match tool.row.name {
-        "kill_session" => killed(reply),
+        "kill_session" => killed(reply, fence),
         "set_on_exit" if unknown => {
             format!("unknown session_id: {}{KNOWN}", shown(asked, "session_id"))
         }
@@ -65,9 +66,8 @@ pub(super) fn of(tool: Tool, reply: &Value, asked: &Value) -> (String, bool) {
             format!("session {}: {cols}x{rows}", shown(asked, "session_id"))
         }
         _ if reply.get("header").is_some() => {
-            let output = str_of(reply, "output");
-            let output = if output.is_empty() { "(no output)" } else { output };
-            with_footer(format!("{}\n---\n{output}", str_of(reply, "header")), reply)
+            let output = fence.around("output", str_of(reply, "output"), "(no output)");
+            format!("{}\n{output}", str_of(reply, "header"))
         }
         _ if reply.get("text").is_some() => str_of(reply, "text").replace(PROMISE, TRUTH),
         _ => reply.to_string(),
@@ -75,15 +75,7 @@ pub(super) fn of(tool: Tool, reply: &Value, asked: &Value) -> (String, bool) {
     (said, unknown || is_set(reply, "is_error"))
 }
 
-fn with_footer(mut said: String, reply: &Value) -> String {
-    let footer = str_of(reply, "footer");
-    if !footer.is_empty() {
-        said += &format!("\n\n{footer}");
-    }
-    said
-}
-
-fn killed(reply: &Value) -> String {
+fn killed(reply: &Value, fence: &Fence) -> String {
     if !is_set(reply, "found") {
         let mut said = format!("unknown session_id: {}{KNOWN}", shown(reply, "session_id"));
         // Its text has no place for the events that came with the answer.
@@ -100,9 +92,8 @@ fn killed(reply: &Value) -> String {
         let (pid, command) = (shown(one, "pid"), shown(one, "command"));
         said += &format!("\nnot ended: {pid} {command} ({})", str_of(one, "reason"));
     }
-    let output = str_of(reply, "final_output");
-    if !output.is_empty() {
-        said += &format!("\n---\n{output}");
+    match str_of(reply, "final_output") {
+        "" => said,
+        output => said + "\n" + &fence.around("output", output, ""),
     }
-    with_footer(said, reply)
 }

@@ -5,17 +5,21 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::fields::value;
+use super::cancel::OnCancel;
+use super::fields::{plain, value};
 use super::progress::Progress;
 use crate::config::Config;
 use crate::engine::contract::Model;
 use crate::families::Method;
 use crate::front::models;
-use crate::limits::{MCP_AROUND_BYTES, MCP_TEXT_BYTES};
+use crate::limits::{MCP_AROUND_BYTES, MCP_OUTPUT_RANGE, MCP_TEXT_BYTES};
 use crate::pure::time::rfc3339::parse_utc;
-use crate::session::view::TextLimits;
+use crate::session::view::{TextLimits, head_and_tail};
 use crate::sys::clock;
 use crate::wire::{Kind, Param, RpcError, known_param, quoted};
+
+/// The schemas of the replies, by their tools (scripts/docs.py).
+const REPLIES: &str = include_str!("replies.json");
 
 /// What is said in the place of the words on logs where there are none.
 const NO_LOGS: &str =
@@ -23,14 +27,38 @@ const NO_LOGS: &str =
 
 /// What asks for a message to the model that nobody has asked for.
 const WAKES: &str = "on_exit";
-/// Params that no call has here: reports that come by themselves.
-const REPORTS: [&str; 2] = ["pollInterval", "pollLines"];
+/// Params that no call has here: reports that come by themselves, and what another one says.
+const REPORTS: [&str; 3] = ["pollInterval", "pollLines", "maxOutputChars"];
 /// Actions of tmux that are about such reports.
 const REPORT_ACTIONS: [&str; 3] = ["list-polls", "poll", "unpoll"];
 /// What the table says of how much is shown.
-const SHOWN: &str = "2000 lines or 50 KiB";
-/// The same, with the numbers of the settings.
-const IS_SHOWN: &str = "{{bashContextLines}} lines or {{maxOutputKb}}KB";
+const SHOWN: [&str; 3] = [
+    "the last 2000 lines or 50 KiB",
+    "the last {{bashContextLines}} lines or {{maxOutputKb}}KB",
+    "the last {{chars}} characters of stdout and of stderr",
+];
+/// What it says of a page of a log.
+const PAGE: &str = "Default 30000";
+/// How much output a result is to show.
+const BUDGET: Param = Param::optional("max_output_bytes", Kind::Integer, "");
+/// The tools whose results show output, and may show more or less of it; those that show it first.
+const SHOW_OUTPUT: [&str; 11] = [
+    "exec_command",
+    "bash",
+    "bash_stream",
+    "agent_execute",
+    "write_stdin",
+    "kill_session",
+    "wait_for",
+    "poll_process",
+    "kill_process",
+    "tmux",
+    "agent_result",
+];
+/// So many of them begin something: there the param is described.
+const BEGINNERS: usize = 4;
+const BUDGET_WORDS: &str =
+    "Output shown, a fifth of it from the beginning. Default {{maxOutputBytes}}, 1024 to 51200.";
 /// What Gemini CLI adds to the schema of each tool, and hands on: it has heeded it itself.
 const HOSTS_OWN: &str = "wait_for_previous";
 /// What stands in the place of words of the table, besides numbers of the settings.
@@ -59,10 +87,16 @@ const WAITS: [(&str, u64, u64); 7] = [
     ("timeout", 1_000, 30_000),
     (STREAM_WAIT, 1, 0),
 ];
+/// The param that execd clamps some of them by.
+const CAP: &str = "max_empty_poll_ms";
 /// The one whose default is a setting.
 const STREAM_WAIT: &str = "yieldMs";
 /// The params that end what is waited for once the wait is over: such a wait is not cut.
 const ENDS: [(&str, &str); 2] = [("killIf", "timeout"), ("timeoutAction", "kill")];
+
+/// How long a tool waits at most for a client that gave no progress token: the SDK of most clients
+/// gives a request up after 60 s.
+const MCP_MAX_WAIT_S: u64 = 50;
 
 /// The sets of tools that there are.
 pub const SETS: &[&str] = models::SETS;
@@ -82,7 +116,12 @@ impl Tool {
     /// The params that the model gets, with their words.
     fn params(&self, has_channel: bool) -> Vec<(&'static str, &'static str)> {
         let shown = |name: &str| (has_channel || name != WAKES) && !REPORTS.contains(&name);
-        self.model.params.iter().copied().filter(|(name, _)| shown(name)).collect()
+        let own = self.model.params.iter().copied().filter(|(name, _)| shown(name));
+        let place = SHOW_OUTPUT.iter().position(|name| *name == self.row.name);
+        // The other write_stdin shows nothing.
+        let place = place.filter(|_| self.row.name != "write_stdin" || !self.model.of_other_form);
+        let words = |place| if place < BEGINNERS { BUDGET_WORDS } else { "" };
+        own.chain(place.map(|place| (BUDGET.name, words(place)))).collect()
     }
 }
 
@@ -93,13 +132,15 @@ pub struct Settings {
     tools: Vec<Tool>,
     /// Results have what execd answered as structured content, too.
     pub structured: bool,
+    /// What becomes of the command of a cancelled call; the host's reason says it where this does
+    /// not.
+    pub on_cancel: Option<OnCancel>,
     /// How long a call without a progress token waits at most.
-    max_wait_ms: u64,
+    pub max_wait_ms: u64,
     max_poll_ms: u64,
-    /// How long bash_stream waits where nothing is said, and how much it shows.
+    /// How long bash_stream waits where nothing is said.
     stream_ms: u64,
-    stream_chars: usize,
-    /// How much the others show.
+    /// How much output a result shows.
     pub text: TextLimits,
     /// How long a result may become by what it tells of other calls.
     pub result_bytes: usize,
@@ -109,22 +150,30 @@ pub struct Settings {
 
 impl Settings {
     /// What goes by the settings of this execd: the tools of these sets, in this order.
-    pub fn new(sets: &[&'static str], structured: bool, max_wait_s: u64, of: &Config) -> Self {
+    pub fn new(sets: &[&'static str], of: &Config) -> Self {
         let mut tools = Vec::new();
         for set in sets {
             tools.extend(models::tools(set).map(|(row, model)| Tool { row, model }));
         }
         Self {
             tools,
-            structured,
-            max_wait_ms: max_wait_s * 1_000,
+            structured: false,
+            on_cancel: None,
+            max_wait_ms: MCP_MAX_WAIT_S * 1_000,
             max_poll_ms: of.max_empty_poll_ms,
             stream_ms: of.stream.yield_ms,
-            stream_chars: of.stream.max_chars,
             text: of.text,
             result_bytes: of.text.max_bytes.max(MCP_TEXT_BYTES) + MCP_AROUND_BYTES,
             has_logs: !of.logs.off,
         }
+    }
+
+    /// The tool that runs a command beside this one, and its param for the command.
+    pub(super) fn shell_for(&self, tool: Tool) -> Option<(&'static str, &'static str)> {
+        let shells = [("bash", "bash", "command"), ("unified", "exec_command", "cmd")];
+        let own = shells.iter().find(|(set, ..)| *set == tool.model.set);
+        let shell = own.or_else(|| shells.iter().rev().find(|(set, ..)| self.has(set)));
+        shell.map(|(_, name, param)| (*name, *param))
     }
 
     fn has(&self, set: &str) -> bool {
@@ -133,15 +182,16 @@ impl Settings {
 
     /// Text with the values of the settings in their places.
     fn filled(&self, mut text: String) -> String {
-        text = text.replace(SHOWN, IS_SHOWN);
+        let (head, tail) = head_and_tail(self.text.max_bytes);
+        let shown = format!("the first {} and the last {} of output", size(head), size(tail));
         let numbers = [
-            ("{{bashContextLines}}", self.text.max_lines.to_string()),
-            ("{{maxOutputKb}}KB", size(self.text.max_bytes)),
+            ("{{maxOutputBytes}}", self.text.max_bytes.to_string()),
             ("{{maxPollMs}}", self.max_poll_ms.to_string()),
             ("{{yieldMs}}", self.stream_ms.to_string()),
-            ("{{chars}}", self.stream_chars.to_string()),
         ];
         let numbers = numbers.iter().map(|(name, value)| (*name, value.as_str()));
+        text = text.replace(PAGE, &format!("Default {}", self.text.max_bytes));
+        let numbers = numbers.chain(SHOWN.map(|words| (words, shown.as_str())));
         for (name, value) in numbers.chain(REPLACED) {
             text = text.replace(name, value);
         }
@@ -207,6 +257,7 @@ struct Listed {
 /// All tools.
 pub(super) fn list(settings: &Settings, has_channel: bool) -> List {
     let mut tools: Vec<Listed> = Vec::new();
+    let replies = if settings.structured { value(REPLIES.as_bytes()) } else { Value::Null };
     for tool in &settings.tools {
         // Two sets may have a tool of one name: the first one's is told. What can do nothing but
         // arm a wake is of no use without somebody who can be woken.
@@ -214,13 +265,19 @@ pub(super) fn list(settings: &Settings, has_channel: bool) -> List {
             !has_channel && tool.table().iter().any(|one| one.required && one.name == WAKES);
         let known = tools.iter().any(|one| one.name == tool.row.name);
         if !useless && !known {
-            tools.extend(listed(settings, *tool, has_channel));
+            let output_schema = replies.get(tool.row.name).cloned();
+            tools.extend(listed(settings, *tool, has_channel, output_schema));
         }
     }
     List { tools }
 }
 
-fn listed(settings: &Settings, tool: Tool, has_channel: bool) -> Option<Listed> {
+fn listed(
+    settings: &Settings,
+    tool: Tool,
+    has_channel: bool,
+    output_schema: Option<Value>,
+) -> Option<Listed> {
     let Tool { row, model } = tool;
     let logs = match model.logs {
         "" => "",
@@ -228,29 +285,41 @@ fn listed(settings: &Settings, tool: Tool, has_channel: bool) -> Option<Listed> 
         _ => NO_LOGS,
     };
     let description = format!("{} {logs}", model.description);
-    let schema = models::input_schema(tool.table(), &tool.params(has_channel));
+    let table = [tool.table(), &[BUDGET]].concat();
+    let schema = models::input_schema(&table, &tool.params(has_channel));
     Some(Listed {
         name: row.name,
         title: model.title,
         description: settings.filled(description.trim_end().to_owned()),
         input_schema: RawValue::from_string(settings.filled(schema)).ok()?,
-        output_schema: settings.structured.then(|| json!({"type": "object"})),
+        output_schema,
         annotations: models::annotations(model),
     })
 }
 
-/// Takes a call's arguments and gives the params of its row. Errors are for the model.
+/// What a call's arguments lead to.
+#[derive(Debug)]
+pub(super) struct CallParams {
+    /// The params of the tool's row.
+    pub params: Map<String, Value>,
+    /// How much output the result shows.
+    pub limits: TextLimits,
+    /// What the result says of a time that was clamped.
+    pub note: String,
+}
+
+/// Takes a call's arguments. Errors are for the model.
 pub(super) fn params(
     settings: &Settings,
     tool: Tool,
     given: Map<String, Value>,
     (progress, has_channel): (Option<&Progress>, bool),
-) -> Result<Map<String, Value>, String> {
+) -> Result<CallParams, String> {
     let table = tool.table();
     let shown = tool.params(has_channel);
     let mut params = Map::new();
     for (name, given) in given {
-        let known = known_param(table, &name);
+        let known = known_param(table, &name).or_else(|| known_param(&[BUDGET], &name));
         let own = known.map_or("", |param| param.name);
         if !shown.iter().any(|(one, _)| *one == own) {
             if name == HOSTS_OWN {
@@ -267,6 +336,7 @@ pub(super) fn params(
             params.insert(name, known.map_or(Value::Null, |param| mended(param.kind, given)));
         }
     }
+    let limits = limits(settings, params.remove(BUDGET.name))?;
     let action = params.get("action").and_then(Value::as_str).unwrap_or_default();
     if REPORT_ACTIONS.contains(&action) {
         let why = "nothing is reported here by itself; peek shows the output";
@@ -278,19 +348,36 @@ pub(super) fn params(
             ("events", Kind::Bool) => Value::Bool(tool.row.name != "set_on_exit"),
             ("stream", Kind::Bool) => Value::Bool(progress.is_some()),
             ("context", _) => json!({
-                "bashContextLines": settings.text.max_lines,
-                "peekContextLines": settings.text.max_lines,
-                "maxOutputBytes": settings.text.max_bytes,
+                "bashContextLines": limits.max_lines,
+                "peekContextLines": limits.max_lines,
+                "maxOutputBytes": limits.max_bytes,
             }),
+            ("limit", _) if !params.contains_key("limit") => Value::from(limits.max_bytes),
             (name, Kind::Sessions) if !params.contains_key(name) => Value::from("all"),
             _ => continue,
         };
         params.insert(param.name.to_owned(), own);
     }
-    if progress.is_none() {
-        cut_waits(settings, table, &mut params);
+    let note = match progress {
+        None => cut_waits(settings, table, &mut params),
+        Some(_) => String::new(),
+    };
+    Ok(CallParams { params, limits, note })
+}
+
+/// How much output a result shows of a call that gives this number of bytes.
+fn limits(settings: &Settings, given: Option<Value>) -> Result<TextLimits, String> {
+    let Some(given) = given else { return Ok(settings.text) };
+    let (low, high) = MCP_OUTPUT_RANGE;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // What is cut is no number.
+    let bytes = given.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as usize);
+    match bytes.filter(|bytes| (low..=high).contains(bytes)) {
+        Some(max_bytes) => Ok(TextLimits { max_bytes, ..settings.text }),
+        None => {
+            let (name, given) = (BUDGET.name, quoted(&given.to_string()));
+            Err(format!("{name} must be a whole number from {low} to {high}, not {given}"))
+        }
     }
-    Ok(params)
 }
 
 /// What a value of a loose type stands for: `"5"` for 5, `"true"`, `"@3"` for an id, one session
@@ -318,15 +405,21 @@ fn mended(kind: Kind, given: Value) -> Value {
     }
 }
 
-/// Cuts what a call waits to what its client certainly waits for an answer.
-fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Value>) {
+/// Cuts what a call waits to what its client certainly waits for an answer. Gives what is said of
+/// that where execd does not say it.
+fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Value>) -> String {
+    let mut note = String::new();
     let text = |params: &Map<String, Value>, name: &str| -> String {
         params.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     if ENDS.iter().any(|(name, word)| text(params, name) == *word) {
-        return;
+        return note;
     }
     let has = |name: &str| table.iter().any(|param| param.name == name);
+    let has_cap = has(CAP);
+    if has_cap {
+        params.insert(CAP.to_owned(), settings.max_wait_ms.min(settings.max_poll_ms).into());
+    }
     for (name, unit_ms, default_ms) in WAITS {
         // Beside a param for the wait alone, another time is the command's.
         if !has(name) || name == "timeout_ms" && has("wait_ms") {
@@ -337,19 +430,24 @@ fn cut_waits(settings: &Settings, table: &[Param], params: &mut Map<String, Valu
         #[allow(clippy::cast_precision_loss)] // It is compared, not kept.
         let too_long = match params.get(name) {
             None => unset_ms / unit_ms > most,
+            // execd clamps it, and says so.
+            Some(_) if has_cap => false,
             Some(given) => given.as_f64().unwrap_or_default() > most as f64,
         };
-        if too_long {
-            params.insert(name.to_owned(), Value::from(most));
+        if too_long && let Some(given) = params.insert(name.to_owned(), Value::from(most)) {
+            note += &format!("\n[{name} {given} was clamped to {most}]");
         }
     }
     let most_ms = i64::try_from(settings.max_wait_ms).unwrap_or(i64::MAX);
     if let Ok(stamp) = parse_utc(&text(params, "yield_until"))
         && stamp.unix_ms.saturating_sub(clock::wall_ms()) > most_ms
     {
-        params.remove("yield_until");
+        let until = params.remove("yield_until").unwrap_or_default();
         params.insert("yield_time_ms".to_owned(), Value::from(settings.max_wait_ms));
+        let (until, most_s) = (plain(&until), settings.max_wait_ms / 1_000);
+        note += &format!("\n[yield_until {until} was clamped to {most_s} s from now]");
     }
+    note
 }
 
 /// What a model is told of all tools, in at most 600 characters.
@@ -384,9 +482,10 @@ pub(super) fn instructions(settings: &Settings) -> String {
     };
     let cancelled = match has_commands {
         true if has_agents => {
-            "A cancelled call leaves its command running; one of agent_execute ends its run. "
+            "A cancelled call leaves its command running unless the user cancels; one of agent_execute ends \
+             its run. "
         }
-        true => "A cancelled call leaves its command running. ",
+        true => "A cancelled call leaves its command running unless the user cancels. ",
         false => "A cancelled agent_execute ends its run, a cancelled agent_result leaves it. ",
     };
     let all = if has_commands { "sessions" } else { "runs" };

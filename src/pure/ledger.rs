@@ -39,6 +39,9 @@ pub struct Event {
     pub session_id: u64,
     /// What happened.
     pub what: What,
+    /// The label of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The first bytes of the session's command.
     pub command: String,
     /// The family that started it.
@@ -59,6 +62,9 @@ pub struct Event {
     /// What is wrong with its log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The log file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<String>,
     /// The event as a line for models, in the reply that carries it.
     #[serde(skip)]
     pub line: String,
@@ -72,6 +78,7 @@ impl Event {
             at_ms,
             session_id,
             what,
+            name: None,
             command: String::new(),
             family: "",
             exit_code: None,
@@ -79,6 +86,7 @@ impl Event {
             killed_by: None,
             request_id: None,
             message: None,
+            log_path: None,
             line: String::new(),
         }
     }

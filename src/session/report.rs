@@ -71,6 +71,8 @@ pub struct ExecReport {
     /// The session; from `exec_command` and `write_stdin` only while something of it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The exit status; −1: the command could not be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -238,6 +240,7 @@ impl ExecReport {
             }
         };
         line("session_id", self.session_id.map(|id| id.to_string()), true);
+        line("name", self.name.clone(), true);
         line("exit_code", self.exit_code.map(|code| code.to_string()), true);
         line("signal", self.signal.clone(), true);
         line("killed_by", self.killed_by.map(str::to_owned), true);

@@ -14,6 +14,14 @@ pub struct TextLimits {
     pub max_lines: usize,
     /// Bytes at most.
     pub max_bytes: usize,
+    /// Of longer output the first fifth of the bytes is its beginning. It is cut further by whoever
+    /// shows it: there is no limit of lines.
+    pub keeps_head: bool,
+}
+
+/// How many of so many bytes are of the beginning, and how many of the end.
+pub fn head_and_tail(bytes: usize) -> (usize, usize) {
+    (bytes / 5, bytes - bytes / 5)
 }
 
 /// One call's text.
@@ -105,6 +113,12 @@ impl View {
         lines(&kept.head) + lines(&kept.tail) >= limits.max_lines
     }
 
+    /// The text of all that is held, which stays unread.
+    pub fn peek(&self, limits: TextLimits, last: bool) -> Text {
+        let mut copy = Self { retained: self.retained.clone(), ..Self::new(self.capacity_bytes) };
+        copy.take(limits, false, last, None)
+    }
+
     /// Takes this call's text. `last`: the stream has ended, so an unfinished character will
     /// stay so. `log_path` is named in the footer.
     pub fn take(
@@ -124,14 +138,22 @@ impl View {
             let whole = end.len() - incomplete_suffix_len(end);
             self.unfinished = end.split_off(whole);
         }
+        if limits.keeps_head {
+            let (head_bytes, tail_bytes) = head_and_tail(limits.max_bytes);
+            kept.shorten(head_bytes, tail_bytes);
+        }
         let omitted_bytes = kept.omitted_bytes;
-        let notice = gap_notice(omitted_bytes, self.capacity_bytes);
+        let notice = match limits.keeps_head {
+            true => format!("[... {omitted_bytes} bytes left out; the log has them ...]"),
+            false => gap_notice(omitted_bytes, self.capacity_bytes),
+        };
         let whole = if raw_output {
             raw_text(&kept, &notice)
         } else {
             self.cleaner.get_or_insert_default().call_text(&kept, &notice, last)
         };
-        let (output, truncation) = truncate_tail(&whole, limits.max_lines, limits.max_bytes);
+        let most = if limits.keeps_head { usize::MAX } else { limits.max_bytes };
+        let (output, truncation) = truncate_tail(&whole, limits.max_lines, most);
         let footer = footer(&truncation, log_path);
         let output = output.to_owned();
         let truncation = truncation.cut_by.is_some().then_some(truncation);

@@ -67,6 +67,17 @@ pub struct Cancel {
     pub take: bool,
     /// A foreground command of bash goes on in the background, where another cancel ends it.
     pub leave: bool,
+    /// What becomes of the command that the request has started; absent: it is left alone.
+    pub end: Option<CancelEnd>,
+}
+
+/// How the command of a cancelled request is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CancelEnd {
+    /// By SIGINT; where it goes on, it is left running.
+    Interrupt,
+    /// By SIGTERM, and SIGKILL behind that.
+    Kill,
 }
 
 /// A password is asked for while a wait lasts whose client is told of that.

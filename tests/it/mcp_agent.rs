@@ -74,7 +74,7 @@ fn a_run_with_a_progress_token_is_waited_for_and_told_meanwhile() {
         let (text, is_error) = text_of(&result);
         let line = "stop: 1 turn, 1 tool call, 110 tokens (100 in, 10 out), $0.2500, ";
         assert!(text.starts_with(line), "{text}");
-        assert!(text.ends_with("\n---\nI look.\nTwo files") && !is_error, "{text}");
+        assert!(output_of(text) == "I look.\nTwo files\n" && !is_error, "{text}");
     }
 }
 
@@ -105,7 +105,7 @@ fn a_run_outlasts_a_call_that_is_cut() {
     });
     assert!(said.contains(&format!("session {run} ")), "{said}");
     let said = call(&mut execd, "agent_result", &json!({"run_id": run}));
-    assert!(said.starts_with("stop: ") && said.ends_with("---\nHalf"), "{said}");
+    assert!(said.starts_with("stop: ") && output_of(&said) == "Half\n", "{said}");
 }
 
 /// rule: mcp.md, Agents: A cancelled agent_result leaves the run, its param `cancel` ends it
@@ -126,7 +126,7 @@ fn a_cancelled_run_ends_and_what_it_has_cost_is_told() {
     });
     let (_, late) = said.split_once("has answered:\n").expect("the answer");
     assert!(late.starts_with("cancelled: 1 turn, "), "{late}");
-    assert!(late.contains("---\nHalf"), "{late}");
+    assert_eq!(output_of(late), "Half\n");
     assert!(execd.session_processes().is_empty());
     execd.no_reply_yet(id);
     // A cancelled agent_result ends nothing.
@@ -154,6 +154,8 @@ fn a_run_that_fails_is_an_error_of_the_tool() {
     assert!(is_error && text.starts_with("error (overloaded): "), "{text}");
     assert!(text.contains("\nerror: 529 Overloaded\nlog_path: /"), "{text}");
     assert_eq!(result["structuredContent"]["error_kind"], "overloaded");
+    let tools = execd.result("tools/list", json!({}));
+    fits_its_schema(&tools, "agent_execute", &result);
     let said = failing(&mut execd, "agent_execute", &json!({"prompt": "x", "model": "y"}));
     assert!(said.starts_with("model must be provider/id"), "{said}");
 }

@@ -20,4 +20,5 @@ const { tools } = inspect("--method", "tools/list");
 assert.equal(tools[0].name, "exec_command");
 const result = inspect("--method", "tools/call", "--tool-name", "exec_command",
   "--tool-arg", "cmd=echo hi");
-assert.equal(result.content[0].text, "[exited]\nexit_code: 0\n---\nhi\n");
+assert.match(result.content[0].text,
+  /^\[exited\]\nexit_code: 0\n--- output (\w+)\nhi\n--- end \1$/);

@@ -19,6 +19,8 @@ const PATIENCE_MS = 240_000;
 /** Each client: its name, what must be there, and the words that run it. */
 const CLIENTS = [
   ["@modelcontextprotocol/sdk 1.x", "node_modules/@modelcontextprotocol/sdk", ["node", "sdk.mjs"]],
+  ["@modelcontextprotocol/sdk 1.x, structured content", "node_modules/@modelcontextprotocol/sdk",
+    ["node", "sdk.mjs", "structured"]],
   ["@modelcontextprotocol/client 2.x, with a handshake",
     "node_modules/@modelcontextprotocol/client", ["node", "client.mjs", "legacy"]],
   ["@modelcontextprotocol/client 2.x, 2026-07-28",

@@ -751,6 +751,11 @@ export interface MethodParams {
    * session lives on.
    */
   cancel: {
+    /**
+     * of a request that has started a command: "interrupt" sends it SIGINT, "kill" SIGTERM and 2 s
+     * later SIGKILL; the request answers when the command has ended, or 3 s later
+     */
+    end?: "interrupt" | "kill";
     /** the id of the pending request, as it was sent on this connection */
     id: string | number | null;
     /** of bash: its command is not ended, it goes on in the background; default false */

@@ -24,11 +24,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::say::{EXIT_FAILED, EXIT_SIGNAL, EXIT_USAGE, complain};
+use super::say::{EXIT_FAILED, EXIT_USAGE, complain};
 use crate::client::connection::message_of;
 use crate::client::fresh::{Fresh, ONE_SESSION};
 use crate::limits::{LAST_FLUSH_MS, MAX_LINE_BYTES, NS_PER_MS, NS_PER_S};
-use crate::pure::process::life::ExitStatus;
+use crate::pure::process::life::{EXIT_SIGNAL, ExitStatus};
 use crate::pure::text::fit::wrapped;
 use crate::sys::clock;
 use crate::sys::errno::errno_text;

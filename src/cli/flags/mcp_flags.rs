@@ -7,14 +7,10 @@ use crate::cli::arguments::Argument::{Flag, Word};
 use crate::cli::arguments::{Arguments, Reason, text};
 use crate::cli::settings::{OF_A_HOST, pass_on, setting};
 use crate::config::Config;
-use crate::mcp::SETS;
+use crate::mcp::{ON_CANCEL, OnCancel, SETS};
 
 /// The range of that time.
 const MCP_MAX_WAIT_RANGE_S: (u64, u64) = (10, 86_400);
-
-/// How long a tool waits at most for a client that gave no progress token: the SDK of most clients
-/// gives a request up after 60 s.
-const MCP_MAX_WAIT_S: u64 = 50;
 
 /// `execd mcp`: the Model Context Protocol.
 #[derive(Debug)]
@@ -23,8 +19,10 @@ pub struct McpOptions {
     pub sets: Vec<&'static str>,
     /// Results have structured content.
     pub structured: bool,
-    /// How long a call without a progress token waits at most.
-    pub max_wait_s: u64,
+    /// What becomes of the command of a cancelled call, where the host's reason does not say it.
+    pub on_cancel: Option<OnCancel>,
+    /// How long a call without a progress token waits at most, where that is not the default.
+    pub max_wait_s: Option<u64>,
     /// execd's settings.
     pub config: Config,
     /// The flags of the execd that is started.
@@ -34,18 +32,30 @@ pub struct McpOptions {
 /// Reads the arguments behind `mcp`.
 pub fn mcp(words: Vec<OsString>, config: Config) -> Result<Command, Reason> {
     let mut arguments = Arguments::of("mcp", words);
-    let (sets, max_wait_s) = (vec!["unified"], MCP_MAX_WAIT_S);
-    let flags = Vec::new();
-    let mut options = McpOptions { sets, structured: false, max_wait_s, config, flags };
+    let mut options = McpOptions {
+        sets: vec!["unified"],
+        structured: false,
+        on_cancel: None,
+        max_wait_s: None,
+        config,
+        flags: Vec::new(),
+    };
     while let Some(argument) = arguments.next()? {
         match argument {
             Flag(flag) => match flag.as_str() {
                 "-h" | "--help" => return Ok(Command::Help),
                 "--tools" => options.sets = tools(&text(arguments.value()?)?)?,
                 "--mcp-structured" => options.structured = true,
+                "--on-cancel" => {
+                    let word = text(arguments.value()?)?;
+                    let known = OnCancel::of(&word).ok_or_else(|| {
+                        format!("--on-cancel must be of {}, not {word:?}", ON_CANCEL.join(", "))
+                    })?;
+                    options.on_cancel = Some(known);
+                }
                 "--mcp-max-wait-s" => {
                     let (low, high) = MCP_MAX_WAIT_RANGE_S;
-                    options.max_wait_s = arguments.number(&flag, low, high)?;
+                    options.max_wait_s = Some(arguments.number(&flag, low, high)?);
                 }
                 flag if OF_A_HOST.contains(&flag.trim_start_matches('-')) => {
                     drop(setting(flag, &mut arguments, &mut options.config)?);

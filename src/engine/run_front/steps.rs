@@ -18,7 +18,7 @@ use crate::engine::launch::LaunchSpec;
 use crate::engine::watch::ERRORS;
 use crate::engine::{Engine, Owner, Pending};
 use crate::limits::{OUTBOX_HIGH_BYTES, REQUEST_READ_TURN_BYTES, STDIN_BACKLOG_BYTES};
-use crate::pure::process::life::ExitStatus;
+use crate::pure::process::life::{EXIT_SIGNAL, ExitStatus};
 use crate::session::output::Source;
 use crate::session::report::ExecReport;
 use crate::session::wait::{Wait, WaitKind};
@@ -35,8 +35,6 @@ pub(super) const EXIT_TIMEOUT: i32 = 124;
 const EXIT_OWN_FAILURE: i32 = 125;
 const EXIT_NOT_EXECUTABLE: i32 = 126;
 const EXIT_NOT_FOUND: i32 = 127;
-/// A signal's number is added to this, as shells do.
-const EXIT_SIGNAL: i32 = 128;
 /// As after SIGPIPE, signal(7): nobody reads what the command writes.
 const EXIT_NO_READER: i32 = EXIT_SIGNAL + 13;
 /// The client that stderr is: none of the socket's has this number.

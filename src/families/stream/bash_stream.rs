@@ -17,7 +17,7 @@ use crate::limits::{
 };
 use crate::session::Ways;
 use crate::session::asked::Asked;
-use crate::session::view::View;
+use crate::session::view::{View, head_and_tail};
 use crate::session::wait::{Wait, WaitKind};
 use crate::session::wait_report::WaitReport;
 use crate::sys::pty::Size;
@@ -112,7 +112,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let asks = conditions.0.is_some() || conditions.1.is_some();
     let answers_impossible = answers_impossible(params.on_impossible.as_deref(), &engine.cx.config);
     room_for_one(engine)?;
-    let settings = engine.cx.config.stream;
+    let (settings, text) = (engine.cx.config.stream, engine.cx.config.text);
     let most_ms = if asks { JOB_WAIT_MAX_MS } else { JOB_YIELD_MAX_MS };
     let yield_ms =
         params.yield_ms.map_or(settings.yield_ms, |given| given.clamped(JOB_YIELD_MIN_MS, most_ms));
@@ -126,6 +126,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         timeout_ms: params.timeout_ms.map(|given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS)),
         max_chars: max_chars.unwrap_or(settings.max_chars),
         pty,
+        head_bytes: if text.keeps_head { head_and_tail(text.max_bytes).0 } else { 0 },
     };
     let spec = LaunchSpec {
         program: params.shell.unwrap_or_else(|| "bash".to_owned()),

@@ -68,6 +68,8 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
@@ -314,6 +316,7 @@ fn running_report(core: &mut Session, cx: &mut Cx) -> Report {
         doing: Some(StateReportCamel::from(&cx.doing(core))),
         listening: cx.listening(core),
         session_id: Some(core.id),
+        name: core.facts.name.clone(),
         pid: Some(core.facts.pid),
         started_at: Some(format_utc_ms(core.facts.started_wall_ms)),
         tail: Some(short_tail(core)),
@@ -370,6 +373,7 @@ fn final_report(own: Option<&Stream>, core: &Session, cx: &Cx) -> Report {
     Report {
         status: end_word(core.status(), timed_out),
         session_id: Some(core.id),
+        name: core.facts.name.clone(),
         pid: error.is_none().then_some(core.facts.pid),
         started_at: Some(format_utc_ms(core.facts.started_wall_ms)),
         exit_code,

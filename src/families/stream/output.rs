@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use crate::pure::buffer::arrival::Arrival;
 use crate::pure::buffer::head_tail::TailRing;
-use crate::pure::text::clean::text_behind;
+use crate::pure::text::clean::{text_behind, window_text};
 use crate::pure::text::utf8::{chars_in, incomplete_suffix_len};
 use crate::session::Ticket;
 use crate::session::output::Source;
@@ -27,6 +27,8 @@ pub struct StreamSpec {
     pub max_chars: usize,
     /// Whether the session has a terminal: then there is one stream.
     pub pty: bool,
+    /// Bytes of the beginning of each stream that are shown before what was left out.
+    pub head_bytes: usize,
 }
 
 /// A call that is sent the output as it comes.
@@ -51,6 +53,8 @@ pub struct Capped {
 #[derive(Debug)]
 struct Kept {
     ring: TailRing,
+    /// The first bytes that came, of at most its capacity.
+    first: Vec<u8>,
     /// Characters that came, told by their first bytes.
     chars: u64,
     /// Bytes that had come at the last call.
@@ -121,11 +125,27 @@ pub fn text_of(
 }
 
 impl Kept {
-    fn new(capacity_bytes: usize) -> Self {
-        Self { ring: TailRing::new(capacity_bytes), chars: 0, seen_bytes: 0, told: (0, 0) }
+    fn new(spec: &StreamSpec) -> Self {
+        let (ring, first) = (TailRing::new(spec.ring_bytes()), Vec::with_capacity(spec.head_bytes));
+        Self { ring, first, chars: 0, seen_bytes: 0, told: (0, 0) }
+    }
+
+    /// A text of all that came, with its beginning before what was left out.
+    fn with_head(&self, mut all: Capped) -> Capped {
+        if all.omitted_chars > 0 && !self.first.is_empty() {
+            let head = window_text(
+                &self.first[..self.first.len() - incomplete_suffix_len(&self.first)],
+                false,
+            );
+            let end = if head.ends_with('\n') { "" } else { "\n" };
+            all.text = format!("{head}{end}{}", all.text);
+        }
+        all
     }
 
     fn push(&mut self, bytes: &[u8]) {
+        let room = self.first.capacity() - self.first.len();
+        self.first.extend_from_slice(&bytes[..room.min(bytes.len())]);
         self.chars += chars_in(bytes);
         self.ring.push(bytes);
     }
@@ -157,14 +177,15 @@ impl Kept {
         let unfinished = incomplete_suffix_len(&bytes) as u64;
         self.seen_bytes = total;
         self.told = (total - unfinished, chars - u64::from(unfinished > 0));
-        text_of(&bytes, newest, max_chars, false, log_path)
+        let text = text_of(&bytes, newest, max_chars, false, log_path);
+        if newest == (total, chars) { self.with_head(text) } else { text }
     }
 }
 
 impl Stream {
     /// A stream that has written nothing yet.
     pub fn new(spec: StreamSpec) -> Self {
-        let kept = || Kept::new(spec.ring_bytes());
+        let kept = || Kept::new(&spec);
         Self {
             spec,
             stdout: kept(),
@@ -254,7 +275,7 @@ impl Stream {
             return text(&self.merged(), (out.0 + err.0, out.1 + err.1));
         };
         let kept = self.kept(source);
-        text(&kept.ring.to_vec(), kept.whole())
+        kept.with_head(text(&kept.ring.to_vec(), kept.whole()))
     }
 
     /// What is kept of the output of `source`.
@@ -302,7 +323,7 @@ mod tests {
 
     fn stream(max_chars: usize, pty: bool) -> Stream {
         let (yield_ms, timeout_ms) = (1_000, None);
-        Stream::new(StreamSpec { yield_ms, timeout_ms, max_chars, pty })
+        Stream::new(StreamSpec { yield_ms, timeout_ms, max_chars, pty, head_bytes: 0 })
     }
 
     /// rule: bash-stream.md, The stream family: Caps by characters: the tail, with a first line

@@ -14,7 +14,7 @@ use crate::engine::notices::command_for_lists;
 use crate::families::{Engine, Method};
 use crate::limits::{LIST_COMMAND_CHARS, LISTED_COMMAND_BYTES, NAMED_PROCESSES, NS_PER_MS};
 use crate::pure::ledger::Event;
-use crate::pure::text::visible::one_line;
+use crate::pure::text::visible::{self, one_line};
 use crate::session::listening::{self, Listening};
 use crate::session::report::NamedProcess;
 use crate::session::state_report::StateReport;
@@ -203,7 +203,9 @@ fn listing(sessions: &[Row], left: &[LeftRow], peek: bool, compact: bool) -> Str
         let kind = if row.tty { "tty" } else { "pipe" };
         let command = shortened(&row.command);
         let elapsed = elapsed(row.elapsed_ms);
-        let _ = write!(out, "\n  {} pid={} {kind} {elapsed} {command}", row.session_id, row.pid);
+        let name = visible::name(row.name.as_deref(), &row.command);
+        let (id, pid) = (row.session_id, row.pid);
+        let _ = write!(out, "\n  {id}{name} pid={pid} {kind} {elapsed} {command}");
         if !row.running {
             let end = match (&row.exit_code, &row.signal) {
                 (Some(code), _) => format!("exit_code={code}"),

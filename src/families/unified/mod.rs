@@ -23,7 +23,7 @@ use crate::pure::ledger::Event;
 use crate::pure::process::doing::Input;
 use crate::pure::process::life::ExitStatus;
 use crate::pure::process::signal_names::signal_name;
-use crate::pure::text::visible::one_line;
+use crate::pure::text::visible::{self, one_line};
 use crate::pure::time::rfc3339::format_utc_ms;
 use crate::session::ending::{Ending, SIGKILL};
 use crate::session::report::{ExecReport, HeaderStyle, KillReport, TruncationReport};
@@ -219,6 +219,7 @@ fn exec_report(core: &mut Session, wait: &Wait, why: Why, takes: bool, cx: &mut 
     let incomplete = !log.complete && (matters || log.failure.is_some());
     let mut report = ExecReport {
         session_id: (!exited).then_some(core.id),
+        name: core.facts.name.clone(),
         exit_code,
         signal,
         killed_by: if exited { core.killed_by() } else { None },
@@ -357,7 +358,8 @@ fn kill_report(core: &mut Session, wait: &Wait, why: Why, cx: &mut Cx) -> KillRe
 }
 
 fn kill_summary(core: &Session, gone: bool) -> String {
-    let (id, pid) = (core.id, core.facts.pid);
+    let id = format!("{}{}", core.id, visible::name(core.facts.name.as_deref(), ""));
+    let pid = core.facts.pid;
     let end = match core.status() {
         Some(ExitStatus::Code(code)) => format!("exit_code={code}"),
         Some(ExitStatus::Signal(signal)) => format!("signal={}", signal_name(signal)),

@@ -31,6 +31,9 @@ pub struct Seen {
     pub text: String,
     /// Whether the action could not be carried out.
     pub is_error: bool,
+    /// Of a peek: the output in the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
     /// The windows of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows: Option<Vec<WindowRow>>,
@@ -246,7 +249,8 @@ pub(super) fn peek(
     };
     let word = if before.is_some() { "new in window" } else { "window" };
     let text = text::look(word, named, &row.command, shown);
-    Seen { windows: Some(vec![row]), ..Seen::text(text) }
+    let output = (shown.output == cut.output).then_some(cut.output);
+    Seen { windows: Some(vec![row]), output, ..Seen::text(text) }
 }
 
 /// What wait_for tells of a window that has ended and can still be looked into; `most`: bytes of

@@ -53,6 +53,9 @@ pub struct BashReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub killed_by: Option<&'static str>,
     pub output: String,
+    /// For a host of execd mcp: bytes that the text has no room for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncation: Option<TruncationReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -294,7 +297,7 @@ impl Window {
         let asked = |wait: &&mut Wait| wait.asked_by == Self::ID && wait.kind == WaitKind::Start;
         let Some(wait) = core.waits.iter_mut().find(asked) else { return };
         // A shell that has ended had its time: what it left behind is told of.
-        let kills = self.spec.kill_at_timeout && !shell_gone;
+        let kills = self.spec.kill_at_timeout && !shell_gone && wait.cancel.end.is_none();
         let late = wait.due_ns.is_some_and(|at| at <= cx.now_ns) && kills;
         let timed_out = late.then_some(EndedFor::Timeout);
         let aborts = wait.cancelled && !wait.cancel.leave;
@@ -350,6 +353,15 @@ impl Window {
         at.closing.then_some(Why::ShuttingDown)
     }
 
+    /// The output as an answer shows it.
+    fn reply_text(&self, core: &Session, cx: &Cx) -> Cut {
+        let over = core.life.finished();
+        if cx.config.text.keeps_head {
+            return Cut::with_head(core.view.peek(cx.config.text, over));
+        }
+        self.clean(over).cut(self.spec.lines, self.spec.max_bytes)
+    }
+
     fn report(
         &self,
         core: &mut Session,
@@ -359,7 +371,7 @@ impl Window {
     ) -> BashReport {
         let log = cx.log_status(core).unwrap_or_else(LogStatus::whole);
         let spec = &self.spec;
-        let cut = self.clean(core.life.finished()).cut(spec.lines, spec.max_bytes);
+        let cut = self.reply_text(core, cx);
         cx.text_bytes += self.kept_bytes();
         let shown_log = log.shown(core.life.finished());
         let notice = cut.notice(shown_log.as_deref(), spec.always_log_path);
@@ -418,6 +430,7 @@ impl Window {
             wall_time_seconds: seconds(cx.now_ns - core.facts.started_ns),
             text,
             is_error: !matches!(word, "completed" | "background"),
+            omitted_bytes: (cut.omitted_bytes > 0 && !starts).then_some(cut.omitted_bytes),
             output: if starts { String::new() } else { cut.output },
         }
     }

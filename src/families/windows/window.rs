@@ -9,6 +9,7 @@ use crate::pure::text::clean::window_text;
 use crate::pure::text::truncate::{CutBy, Truncation, truncate_tail};
 use crate::pure::text::utf8::{ceil_boundary, incomplete_suffix_len};
 use crate::pure::text::visible::one_line;
+use crate::session::view::Text;
 use crate::session::wait_report::WaitReport;
 use crate::session::{ClientId, SessionId};
 
@@ -272,6 +273,8 @@ pub struct Cut {
     pub output: String,
     /// What was cut.
     pub truncation: Truncation,
+    /// Bytes that were left out in its middle.
+    pub omitted_bytes: u64,
     line_bytes: usize,
 }
 
@@ -333,7 +336,7 @@ impl Clean {
         let line = line.rsplit('\n').next().unwrap_or_default().len();
         let whole = self.bytes_before == 0 || self.text.trim_end_matches('\n').contains('\n');
         let line_bytes = if whole { line } else { self.line_bytes.max(line) };
-        Cut { output: output.to_owned(), truncation, line_bytes }
+        Cut { output: output.to_owned(), truncation, omitted_bytes: 0, line_bytes }
     }
 
     /// What of it has come since a look: from the line on that was not whole then.
@@ -372,6 +375,13 @@ impl Clean {
 }
 
 impl Cut {
+    /// A text that has its beginning, whatever was left out behind that.
+    pub fn with_head(text: Text) -> Self {
+        let (_, truncation) = truncate_tail(&text.output, usize::MAX, usize::MAX);
+        let Text { output, omitted_bytes, .. } = text;
+        Self { output, truncation, omitted_bytes, line_bytes: 0 }
+    }
+
     /// The line that says what was cut and where all of it is; with `always` also where nothing
     /// was.
     pub fn notice(&self, log_path: Option<&str>, always: bool) -> Option<String> {

@@ -7,7 +7,7 @@
 /// A buffer of bounded size that keeps the first and the last bytes pushed since the last
 /// [`take`](HeadTail::take). The first half of the capacity is the head, the other half the
 /// tail; what falls in between is dropped and counted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct HeadTail {
     head: Vec<u8>,
     tail: TailRing,
@@ -92,8 +92,26 @@ impl HeadTail {
     }
 }
 
+impl Kept {
+    /// Drops what is between the first `head_bytes` and the last `tail_bytes`.
+    pub fn shorten(&mut self, head_bytes: usize, tail_bytes: usize) {
+        if self.head.len() + self.tail.len() <= head_bytes + tail_bytes {
+            return;
+        }
+        let rest = self.head.split_off(self.head.len().min(head_bytes));
+        if self.omitted_bytes == 0 {
+            self.tail.splice(0..0, rest);
+        } else {
+            self.omitted_bytes += rest.len() as u64;
+        }
+        let over = self.tail.len().saturating_sub(tail_bytes);
+        self.tail.drain(..over);
+        self.omitted_bytes += over as u64;
+    }
+}
+
 /// The last bytes of everything pushed, up to a capacity.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TailRing {
     /// Grows to the capacity with `oldest` at 0; from then on its length stays.
     bytes: Vec<u8>,

@@ -111,3 +111,27 @@ fn the_ring_keeps_the_last_bytes_of_everything() {
         }
     }
 }
+
+/// rule: mcp.md, Tools: What is left out is counted, whichever of it was kept before
+#[test]
+fn what_is_kept_is_shortened_to_its_beginning_and_its_end() {
+    let bytes: Vec<u8> = (0..100).collect();
+    for capacity in [0, 1, 10, 30, 99, 100, 200] {
+        for (head_bytes, tail_bytes) in [(0, 0), (2, 8), (8, 2), (20, 80), (50, 50), (200, 200)] {
+            let mut buffer = HeadTail::new(capacity);
+            buffer.push(&bytes);
+            let mut kept = buffer.take();
+            let (had_head, had_tail) = (kept.head.len(), kept.tail.len());
+            let was_whole = kept.omitted_bytes == 0;
+            kept.shorten(head_bytes, tail_bytes);
+            let held = kept.head.len() + kept.tail.len();
+            assert_eq!(held as u64 + kept.omitted_bytes, 100, "{capacity} {head_bytes}");
+            assert!(held <= head_bytes + tail_bytes, "{capacity} {head_bytes}");
+            assert_eq!(kept.head, bytes[..kept.head.len()]);
+            assert_eq!(kept.tail, bytes[100 - kept.tail.len()..]);
+            let room = if was_whole { 100 } else { had_head };
+            assert!(kept.head.len() >= head_bytes.min(room).min(had_head), "{capacity}");
+            assert!(kept.tail.len() >= tail_bytes.min(had_tail), "{capacity} {tail_bytes}");
+        }
+    }
+}

@@ -3,6 +3,9 @@
 //! Exit and end of output are two facts (architecture.md, A session). The two meet here and nowhere
 //! else.
 
+/// The exit status after a signal is this and the signal's number, as shells have it.
+pub const EXIT_SIGNAL: i32 = 128;
+
 /// How a process ended, as wait(2) tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExitStatus {

@@ -48,6 +48,17 @@ pub fn lines(text: &str) -> String {
     shown(text, |c| matches!(c, '\n' | '\t'))
 }
 
+/// Most characters of a name behind an id.
+const NAME_CHARS: usize = 60;
+
+/// The name of a session as it stands behind the id, with the blank before it; nothing for none,
+/// and for one that the command beside it begins with.
+pub fn name(name: Option<&str>, command: &str) -> String {
+    let shown = |name: &str| one_line(name).chars().take(NAME_CHARS).collect::<String>();
+    let name = name.filter(|name| !command.starts_with(name));
+    name.map(|name| format!(" {}", shown(name))).unwrap_or_default()
+}
+
 /// JSON text with escapes in the place of such characters, which only its strings can have.
 pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -167,8 +167,9 @@ fn ports_line(listening: &Value) -> String {
 }
 
 /// The fields of the header in their order.
-const HEADER_FIELDS: [&str; 20] = [
+const HEADER_FIELDS: [&str; 21] = [
     "session_id",
+    "name",
     "exit_code",
     "signal",
     "killed_by",
