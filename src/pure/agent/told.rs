@@ -2,7 +2,7 @@
 //! of them, and the records that events and result share: tokens, costs, and what is wrong with
 //! them, retries.
 
-use crate::limits::AGENT_SHOWN_CHARS;
+use crate::limits::{AGENT_SHOWN_CHARS, COUNT_MAX};
 use crate::pure::json::fields::Fields;
 use crate::pure::text::visible::one_line;
 use serde::Serialize;
@@ -272,9 +272,6 @@ pub fn of_answer(message: &Fields<'_>) -> (Totals, Option<String>) {
     let (used, fault) = of_usage(message.get("usage"));
     (Totals { answers: 1, ..used }, fault)
 }
-
-/// No run has more tokens, or dollars: up to here a number in JSON is exact.
-const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The tokens and cost that a usage tells, and the first thing that is wrong with it.
 pub fn of_usage(raw: Option<&RawValue>) -> (Totals, Option<String>) {
