@@ -180,7 +180,13 @@ impl Hub {
 
     /// Writes all that is queued; the end of execd ends that too.
     pub(super) fn flush(&mut self) {
-        while self.out.unread() + self.log.unread() > 0 && self.asked != Some(EndAsked::Orphaned) {
+        loop {
+            self.out.write();
+            self.log.write();
+            let unread = self.out.unread() + self.log.unread();
+            if unread == 0 || self.asked == Some(EndAsked::Orphaned) {
+                return;
+            }
             self.wait(&mut [], None);
         }
     }
