@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::keys::variable_of;
-use super::pi::Environment;
+use super::pi::PiProgram;
 use crate::pure::agent::agent_files::{is_object, names, with_key, without_extensions};
 use crate::sys::{agent_dirs, host, poll};
 
@@ -98,16 +98,16 @@ impl RunFiles {
         kind: DirKind,
         kept: Option<&Path>,
         key: Option<(&str, &str)>,
-        environment: &mut Environment,
+        program: &mut PiProgram,
     ) -> Result<(), String> {
-        let shared = shared_dir(environment)?;
+        let shared = shared_dir(program)?;
         let provider = key.map(|(provider, _)| provider);
         if kind == DirKind::Linked && will_take_variable(&shared, provider)? {
             return Ok(());
         }
         let made = self.make_dir(&shared, kind, kept, key);
         let dir = made.map_err(|why| format!("no agent directory could be made for pi: {why}"))?;
-        environment.set(DIR_VARIABLE, Some(dir.as_os_str()));
+        program.environment.set(DIR_VARIABLE, Some(dir.as_os_str()));
         Ok(())
     }
 
@@ -160,8 +160,8 @@ fn known_by(text: &str) -> String {
 }
 
 /// The agent directory that pi would have without us: as pi finds it.
-fn shared_dir(environment: &Environment) -> Result<PathBuf, String> {
-    let given = |name: &str| environment.get(name).filter(|one| !one.is_empty());
+fn shared_dir(program: &PiProgram) -> Result<PathBuf, String> {
+    let given = |name: &str| program.environment.get(name).filter(|one| !one.is_empty());
     let home = given("HOME").map(PathBuf::from).or_else(std::env::home_dir);
     let home = home.ok_or("there is no home directory");
     let dir = match given(DIR_VARIABLE).map(PathBuf::from) {
@@ -171,6 +171,7 @@ fn shared_dir(environment: &Environment) -> Result<PathBuf, String> {
             Err(_) => given,
         },
     };
+    let dir = program.workspace.as_ref().map_or(dir.clone(), |base| Path::new(base).join(&dir));
     std::path::absolute(&dir).map_err(|error| format!("{}: {error}", dir.display()))
 }
 

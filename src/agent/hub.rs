@@ -145,16 +145,17 @@ impl Hub {
         self.out.push(b"\n");
     }
 
-    /// Whether execd reads so slowly that pi is not read.
-    pub(super) fn is_held(&self) -> bool {
+    /// Writes what execd takes. Whether it reads so slowly that pi is not read: until the next call
+    /// nothing is written but where the poll tells of room.
+    pub(super) fn is_held(&mut self) -> bool {
+        self.out.write();
+        self.log.write();
         self.out.unread() > UNREAD_BYTES || self.log.unread() > UNREAD_BYTES
     }
 
     /// Waits until something happens, to one of `more` too, or `until_ns` has come, and takes it
     /// in.
     pub(super) fn wait(&mut self, more: &mut [Watch], until_ns: Option<u64>) {
-        self.out.write();
-        self.log.write();
         let room = |outlet: &Outlet| Watch::new(outlet.fd, false, outlet.unread() > 0);
         let mut all = vec![
             Watch::new(self.signals.fd(), true, false),
@@ -168,6 +169,12 @@ impl Hub {
         more.copy_from_slice(&all[own..]);
         if all[0].readable {
             self.take_signals();
+        }
+        if all[2].writable {
+            self.out.write();
+        }
+        if all[3].writable {
+            self.log.write();
         }
         if all[1].readable {
             self.take_lines();

@@ -144,7 +144,7 @@ fn prepare(
         dir.join(format!("pi-agent-{}", host::random_hex()))
     });
     if let Some(kind) = kind {
-        files.add_dir(kind, kept.as_deref(), key, &mut program.environment)?;
+        files.add_dir(kind, kept.as_deref(), key, &mut program)?;
     }
     plan.called.agent_dir = kept.map(|path| path.to_string_lossy().into_owned());
     let prompt = std::mem::take(&mut plan.prompt);

@@ -214,7 +214,8 @@ impl<F: Families> Engine<F> {
             // the guard ends the leader itself.
             die_with_us: spec.own_program.is_none() && !(whole && self.cx.keeper.has_a_guard()),
         };
-        let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
+        let ends_itself = spec.own_program.is_some();
+        let record = GuardRecord { sid: 0, start_ticks, session: id, whole, ends_itself };
         let announcement = self.cx.keeper.announcement(record);
         let begun = self.launcher.spawner.begin(plan, announcement);
         // On a busy machine making a process may take long: the next one is made in the next turn.

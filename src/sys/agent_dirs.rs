@@ -343,9 +343,9 @@ mod tests {
             let _sweepers = [scope.spawn(sweep), scope.spawn(sweep)];
             let numbers = 0..200;
             let known_by = numbers.map(|number| number.to_string());
-            let made = known_by.map(|one| (prompt_file(&places, &one, b"text"), one)).collect();
+            let made: Vec<_> =
+                known_by.map(|one| (prompt_file(&places, &one, b"text"), one)).collect();
             done.store(true, Ordering::Relaxed);
-            let made: Vec<(Result<(PathBuf, File), String>, String)> = made;
             made
         });
         for (path, known_by) in found {
