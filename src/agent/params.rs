@@ -109,8 +109,8 @@ wire::params! {
         );
         wait_ms "wait_ms": Option<Int> = optional(
             Kind::Integer,
-            "answers so many ms after pi's start at the latest: the run goes on, and agent_result \
-             has what it comes to; default: at its end",
+            "answers after so many ms at the latest: the run goes on, and agent_result has what it \
+             comes to; default: at its end",
         );
         stream "stream": Option<bool> = optional(
             Kind::Bool,

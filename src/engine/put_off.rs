@@ -167,7 +167,10 @@ impl<F: Families> Engine<F> {
 
     /// How many commands run; sessions of which nobody is to know do not count.
     fn running(&self) -> usize {
-        self.sessions.running(|family| family.family_name().is_some())
+        let runs = |one: &&Entry<F>| {
+            one.core.life.status().is_none() && one.family.family_name().is_some()
+        };
+        self.sessions.iter().filter(runs).count()
     }
 
     /// Whether one more command may be started now. So many at once as the table of sessions has

@@ -11,6 +11,9 @@ use crate::session::wait::{Wait, WaitKind};
 use crate::wire::RpcError;
 use serde_json::value::RawValue;
 
+/// The program asks pi about itself before it starts the run; it has its own limits, which are less.
+const ASKING_MOST_MS: u64 = 200_000;
+
 pub(crate) const METHOD: Method = Method {
     name: "agent_execute",
     summary: "Runs pi on a task: agent_event notifications as it goes on, one result with text, \
@@ -46,11 +49,13 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         params: raw,
     };
     let most_ms = params.timeout_ms().saturating_add(KILL_GRACE_MS);
+    let asks_ms = most_ms.saturating_add(ASKING_MOST_MS);
     let label = params.label().map(str::to_owned);
     let run = AgentRunState {
         pi: program.clone(),
         model: params.model().to_owned(),
         stream: params.streams(),
+        most_ms: Some(most_ms),
         is_starting: true,
         awaited: false,
         left: false,
@@ -58,7 +63,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         so_far: params.nothing_so_far(),
         label,
     };
-    let id = launch(engine, &order, params.command(&program), (key, most_ms, Some(Box::new(run))))?;
+    let id = launch(engine, &order, params.command(&program), (key, asks_ms, Some(Box::new(run))))?;
     tell_starting(engine);
     let wait_ms = params.wait_ms();
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {

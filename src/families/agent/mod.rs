@@ -69,6 +69,8 @@ struct AgentRunState {
     label: Option<String>,
     /// The run's events are sent as they come.
     stream: bool,
+    /// How long the run may take from pi's start on, until pi is started.
+    most_ms: Option<u64>,
     /// The model has not begun to answer.
     is_starting: bool,
     /// Somebody waits for the run's result, or did until the connection was gone.
@@ -92,6 +94,32 @@ enum RunOutcome {
     Cancelled(Vec<u8>),
     /// The params are wrong.
     Refused(String),
+}
+
+/// A run that goes on, where its request is answered before its end; behind this stands how far it
+/// is.
+#[derive(Debug, Serialize)]
+struct GoingOn {
+    /// Always true: a result does not have it.
+    running: bool,
+    /// The id of its session, by which agent_result finds it.
+    run_id: u64,
+    /// Since the request.
+    duration_ms: u64,
+}
+
+/// What is told of a run besides what its program says.
+#[derive(Debug, Serialize)]
+struct RunLog<'a> {
+    /// Where the log is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_path: Option<String>,
+    /// The first byte of the run's output that the log still has, where it has lost some before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_from: Option<u64>,
+    /// By whom the run was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    killed_by: Option<&'a str>,
 }
 
 /// What is remembered besides the sessions.
@@ -379,7 +407,12 @@ impl Agent {
                 cx.books.agent.note_known(&self.program, known, now_ns);
             }
             (Said::Begun(_), Some(run)) => run.is_starting = false,
-            (Said::SoFar(fields), Some(run)) => run.so_far = fields.get().as_bytes().to_vec(),
+            (Said::SoFar(fields), Some(run)) => {
+                run.so_far = fields.get().as_bytes().to_vec();
+                if let Some(most_ms) = run.most_ms.take() {
+                    self.hard_ns = cx.now_ns.saturating_add(most_ms.saturating_mul(NS_PER_MS));
+                }
+            }
             (Said::Refused(message), _) => {
                 self.outcome = Some(RunOutcome::Refused(message.into_owned()));
             }
@@ -433,12 +466,6 @@ impl Agent {
 
     /// How far a run is that goes on, as JSON.
     fn so_far(&self, core: &Session, cx: &Cx) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct GoingOn {
-            running: bool,
-            run_id: SessionId,
-            duration_ms: u64,
-        }
         let duration_ms = (cx.now_ns - core.facts.started_ns) / NS_PER_MS;
         let known = wire::to_json(&GoingOn { running: true, run_id: core.id, duration_ms });
         let so_far = self.run.as_ref().map_or(&b"{}"[..], |run| &run.so_far);
@@ -489,15 +516,6 @@ fn lost_words(core: &Session, cx: &Cx) -> String {
 
 /// What execd knows of a run besides its program: fields of JSON in braces.
 fn log_fields(core: &Session, cx: &Cx, killed_by: Option<&str>) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct OfExecd<'a> {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        log_path: Option<String>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        log_from: Option<u64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        killed_by: Option<&'a str>,
-    }
     let (log_path, log_from) = (cx.log_path(core.id), cx.log_from(core.id));
-    wire::to_json(&OfExecd { log_path, log_from, killed_by })
+    wire::to_json(&RunLog { log_path, log_from, killed_by })
 }
