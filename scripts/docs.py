@@ -19,7 +19,11 @@ SRC = ROOT / "src"
 EXEC = "session/report.rs ExecReport"
 STREAM = "families/stream/mod.rs Report"
 RUN = "pure/agent/report.rs AgentReport"
-GOING_ON = "pure/agent/report.rs GoingOn"
+RUN_LOG = "families/agent/mod.rs RunLog"
+GOING_ON = "families/agent/mod.rs GoingOn"
+SO_FAR = "pure/agent/report.rs SoFar"
+# Types whose fields stand behind those of another one in its object.
+BEHIND = {RUN: [RUN_LOG], GOING_ON: [SO_FAR, RUN_LOG]}
 # The types of the replies of each method. A file alone: its reply is the JSON in that file.
 REPLIES = {
     "exec_command": [EXEC],
@@ -38,7 +42,7 @@ REPLIES = {
     "tmux": ["families/windows/books.rs Seen"],
     "agent_execute": [RUN, GOING_ON],
     "agent_result": [RUN, GOING_ON],
-    "agent_health": ["families/agent/probe.rs Health"],
+    "agent_health": ["agent/probe.rs Health"],
     "agent_capabilities": ["families/agent/agent_capabilities.rs"],
     "attach_session": ["families/attach/attach_session.rs Attached"],
     "attach_input": ["families/attach/attach_input.rs Taken"],
@@ -339,6 +343,12 @@ class Page:
             (own if "(" in text else others).append(text)
         return ", ".join(own + others) + "." + "".join(rows)
 
+    def all_fields(self, place: str) -> str:
+        """The fields of a reply, with those that stand behind them."""
+        parts = [self.fields(self.types[place])]
+        parts += [self.fields(Type(more)) for more in BEHIND.get(place, [])]
+        return ", ".join(part.rstrip(".") for part in parts) + "."
+
     def reply(self, method: str) -> list:
         places = REPLIES.get(method)
         if places is None:
@@ -350,12 +360,12 @@ class Page:
         if first != method:
             lines += [f"Reply: as of [{first}](#{first}).", ""]
         elif " " in places[0]:
-            lines += [f"Reply: {self.fields(self.types[places[0]])}", ""]
+            lines += [f"Reply: {self.all_fields(places[0])}", ""]
         else:
             lines += [f"Reply: {names(json_keys(places[0]))}.", ""]
         if places[1:] and (first == method or method == "write_stdin"):
             when = "with `sessionId`" if method == "write_stdin" else "while it goes on"
-            lines += [f"Reply {when}: {self.fields(self.types[places[1]])}", ""]
+            lines += [f"Reply {when}: {self.all_fields(places[1])}", ""]
         return lines
 
     def params(self, schema: dict) -> list:

@@ -11,6 +11,7 @@
 //! | [`mcp`] | the program between a host and an execd: the Model Context Protocol |
 //! | [`front`] | the table of methods, and those that are no family's |
 //! | [`families`] | the families of tools, a folder each: methods, state, reports, notices |
+//! | [`agent`] | the program that runs pi |
 //! | [`engine`] | the loop that owns and moves everything; knows no family |
 //! | [`wire`], [`config`] | JSON-RPC: envelopes, errors, params; the settings after checking |
 //! | [`session`] | one session: processes and bytes, no JSON and no family |
@@ -32,6 +33,7 @@
     )
 )]
 
+pub mod agent;
 pub mod cli;
 pub mod client;
 pub mod config;

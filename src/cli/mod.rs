@@ -11,7 +11,6 @@
 //! | `say` | what is printed |
 //! | `serve`, `run` | with the loop in this process |
 //! | `agent`, `call`, `mcp` | with an execd that is started for it |
-//! | `agent_dir` | what a run of pi needs on a disk |
 //! | `survey` | the execds that run |
 //! | `ls`, `tail`, `kill`, `attach` | with those |
 //! | `log`, `logs` | the output of a session, and which logs there are |
@@ -19,7 +18,6 @@
 //! | `show` | a session in a terminal |
 
 mod agent;
-mod agent_dir;
 mod arguments;
 mod attach;
 mod call;
@@ -43,12 +41,12 @@ mod survey;
 mod table;
 mod tail;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
+use crate::agent as runner;
 use crate::client::fresh;
 use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, max_empty_poll_ms};
-use crate::families::agent::agent_dir::START_FLAG;
-use crate::sys::agent_dirs::SWEEP_FLAG;
 use crate::sys::host;
 use crate::{front, keeper};
 use flags::Command;
@@ -63,8 +61,7 @@ pub fn main(mut arguments: Vec<OsString>) -> i32 {
         Some((first, [second, rest @ ..])) if first == "logs" && second == "clean" => {
             return logs_clean::main(rest);
         }
-        Some((first, rest)) if first == OsStr::new(START_FLAG) => return agent_dir::main(rest),
-        Some((first, _)) if first == OsStr::new(SWEEP_FLAG) => return agent_dir::sweep(),
+        Some((first, [])) if first.as_bytes() == runner::FLAG.to_bytes() => return runner::main(),
         _ => {}
     }
     let is_first = |flag: &str| arguments.first().is_some_and(|first| first == flag);

@@ -146,7 +146,7 @@ fn launch_of(options: &RunOptions) -> LaunchSpec {
     LaunchSpec {
         program: words.next().and_then(|word| word.into_string().ok()).unwrap_or_default(),
         arguments: words.collect(),
-        first: vec![],
+        own_program: None,
         command: shown(&options.what),
         name: options.name.clone(),
         workdir: None,

@@ -5,7 +5,7 @@ mod kinds;
 
 use std::ffi::OsString;
 
-use crate::families::agent::agent_execute::THINKING;
+use crate::agent::params::THINKING;
 
 pub use kinds::{Command, Flag, Takes, Words};
 

@@ -32,19 +32,9 @@ pub trait Families: Debug + Default + 'static {
     /// buffers and its log have these bytes already.
     fn take(&mut self, core: &mut Session, source: Source, length: usize, cx: &mut Cx<Self>);
 
-    /// What everybody sees in place of output that came on `source`, where the stream says that it
-    /// is rewritten: made of the first `length` bytes of `cx.reading.buffer`.
-    fn rewrite(
-        &mut self,
-        core: &mut Session,
-        source: Source,
-        length: usize,
-        cx: &mut Cx<Self>,
-    ) -> Vec<u8>;
-
-    /// Whether the session's output may be read: whether those who read what the family makes of
-    /// the output have room for more.
-    fn may_read(&self, core: &Session, cx: &Cx<Self>) -> bool;
+    /// The program of a session that [speaks](crate::session::Ways::speaks) to its family has said
+    /// the first `length` bytes of `cx.reading.buffer`, of which nobody else knows.
+    fn hear(&mut self, core: &mut Session, length: usize, cx: &mut Cx<Self>);
 
     /// When the session is to be looked at although nothing happens to it, on the monotonic clock.
     fn due_ns(&self, core: &Session) -> Option<u64>;
@@ -109,8 +99,6 @@ pub struct Call<'a> {
     pub params: &'a str,
     /// The number of the request's line on its connection, from 1; 0 where it has none.
     pub line: u64,
-    /// The session that the request was put off for, where it is asked again.
-    pub after: Option<SessionId>,
     /// The request was kept until its turn, which has come.
     pub in_turn: bool,
     /// Since when sessions were looked at, where a list is asked again behind that.

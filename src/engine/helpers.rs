@@ -1,19 +1,15 @@
 //! The two helper processes, log writer and guard, and their pipes in the poll: started, lost,
 //! started again (architecture.md, The keeper).
 
-use std::ffi::{CString, OsString};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 
 use mio::Interest;
 
 use super::contract::Families;
-use super::launch::plain_environment;
 use super::watch::{KEEPER_ACKS, KEEPER_GUARD, KEEPER_LOG};
 use super::{Engine, Owner};
 use crate::session::SessionId;
 use crate::sys::errno::errno_text;
-use crate::sys::spawn::Plan;
-use crate::sys::{agent_dirs, host, io};
 
 /// What the poll tells of the helpers' pipes.
 #[derive(Debug, Default)]
@@ -32,32 +28,6 @@ impl<F: Families> Engine<F> {
         if self.cx.config.keeper {
             self.start_writer(false);
             self.restart_guard();
-        }
-        if agent_dirs::is_something_there() {
-            self.tidy_up(agent_dirs::SWEEP_FLAG);
-        }
-    }
-
-    /// Starts a process of our own with this flag, which touches disks for us. It is reaped like an
-    /// orphan, and outlives us where we end first.
-    pub fn tidy_up(&mut self, flag: &'static str) {
-        let started = io::dev_null().and_then(|null| {
-            // All that it goes by.
-            let is_needed = |name: &OsString| name == "XDG_RUNTIME_DIR" || name == "TMPDIR";
-            let environment = host::environment().into_iter().filter(|(name, _)| is_needed(name));
-            let environment = plain_environment(environment.collect());
-            let flag = CString::new(flag).unwrap_or_default();
-            let argv = vec![c"execd".to_owned(), flag];
-            let plan = Plan::of_execd(argv, environment, [null.as_raw_fd(); 3]);
-            self.launcher.spawner.spawn(plan).map_err(|failure| failure.errno)
-        });
-        match started {
-            Ok(child) => {
-                self.cx.keeper.note_other(child.pid);
-                self.cx.lookout.borrow_mut().helpers = self.cx.keeper.helpers();
-            }
-            // What is left is there for the next time.
-            Err(errno) => self.cx.debug(format_args!("{flag}: {}", errno_text(errno))),
         }
     }
 

@@ -73,7 +73,6 @@ impl<F: Families> Engine<F> {
                 match effect {
                     Effect::Close(cause) => self.close(cause, None),
                     Effect::FollowFront => self.follow_front(),
-                    Effect::TidyUp(flag) => self.tidy_up(flag),
                     other => self.sessions.apply(other, &mut self.cx),
                 }
             }
@@ -141,7 +140,6 @@ impl<F: Families> Engine<F> {
             let wait = entry.core.waits.remove(at);
             entry.core.stuck = why == Why::Impossible;
             let (core, cx) = (&mut entry.core, &mut self.cx);
-            let ticket = wait.ticket;
             let fresh_ns = |due: u64| due.saturating_sub(DOING_FRESH_MS * NS_PER_MS);
             let told_ns = wait.tells_ns.or(wait.due_ns).map(|due| fresh_ns(due).max(wait.since_ns));
             let late = matches!(why, Why::Deadline | Why::AbsoluteDeadline);
@@ -151,7 +149,6 @@ impl<F: Families> Engine<F> {
             wait.evicted.iter().for_each(|id| cx.tell_eviction_to(client, *id));
             let tells_end = entry.family.answer(core, wait, why, cx);
             cx.answers_since_ns = None;
-            core.forget_request(ticket);
             if tells_end {
                 tell_end(entry, true, cx);
             }

@@ -2,7 +2,7 @@
 //! environment, descriptors, place in poll and table. The system calls of the start are left to
 //! `sys/spawn.rs`, and what becomes of the session to its family.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
@@ -15,9 +15,7 @@ use super::contract::cx::Cx;
 use super::sessions::Entry;
 use super::watch::{Port, token_of};
 use crate::keeper::frames::GuardRecord;
-use crate::limits::{
-    CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, MAX_ARG_BYTES, NS_PER_MS, REPLAY_BYTES,
-};
+use crate::limits::{CHILD_PIPES_TOTAL_BYTES, HEAD_TAIL_MAX_BYTES, NS_PER_MS, REPLAY_BYTES};
 use crate::pure::process::marks::{INSTANCE_VARIABLE, OWN_SETTINGS, SESSION_VARIABLE};
 use crate::session::input::Input;
 use crate::session::output::Output;
@@ -25,24 +23,18 @@ use crate::session::start::{Start, spawn_failure};
 use crate::session::{Facts, Session, SessionId};
 use crate::sys::errno::errno_text;
 use crate::sys::pty::{self, Size};
-use crate::sys::spawn::{Child, Plan, Spawner};
+use crate::sys::spawn::{Child, Leads, Plan, Spawner, path_of, places_of};
 use crate::sys::tree::joined_session;
 use crate::sys::{child, clock, host, io, poll, proc};
 
 /// Once a turn has lasted so long, no further child is started in it.
 const SPAWNS_TURN_MS: u64 = 5;
 
-/// Longest name of a file: NAME_MAX, see pathconf(3).
-const NAME_MAX_BYTES: usize = 255;
-
 /// Pipes of children are raised to this by F_SETPIPE_SZ.
 const CHILD_PIPE_BYTES: usize = 256 * 1024;
 
 /// How long the end of a child is waited for that was killed because it cannot be watched.
 const KILLED_WAIT_MS: u64 = 100;
-
-/// Where programs are looked for when the environment has no PATH.
-const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// What a session's stdin is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +54,9 @@ pub struct LaunchSpec {
     pub program: String,
     /// Its arguments after its name.
     pub arguments: Vec<OsString>,
-    /// Where something is to be made ready on a disk: the first arguments of execd's own program,
-    /// which does that and becomes the program then. Else nothing.
-    pub first: Vec<CString>,
+    /// It is execd's own program that is started, by this name and with this first argument: such a
+    /// program ends by itself with the end of its stdin, and enters no directory.
+    pub own_program: Option<[&'static CStr; 2]>,
     /// The command as lists show it.
     pub command: String,
     /// A label that lists show.
@@ -160,12 +152,6 @@ impl BaseEnv {
     }
 }
 
-/// Where programs are looked for in this environment.
-pub fn path_of(environment: &[CString]) -> Vec<u8> {
-    let path = environment.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
-    path.unwrap_or(DEFAULT_PATH).to_vec()
-}
-
 /// The environment for a helper of our own: ours, without any session's marks.
 pub fn plain_environment(variables: Vec<(OsString, OsString)>) -> Vec<CString> {
     variables
@@ -173,23 +159,6 @@ pub fn plain_environment(variables: Vec<(OsString, OsString)>) -> Vec<CString> {
         .filter(|(name, _)| !name.as_bytes().starts_with(b"EXECD_"))
         .map(|(name, value)| entry(name.as_bytes(), value.as_bytes()))
         .collect()
-}
-
-/// Where a program may be: as given when its name holds a slash, else a file of that name in each
-/// directory of `path` (exec(3), execvp). A relative path counts from the child's directory. Nobody
-/// looks at these places before the child does: a file system may hang.
-pub fn places_of(program: &str, path: &[u8]) -> (Vec<CString>, bool) {
-    let looked_up = !program.contains('/');
-    if !looked_up || program.len() > NAME_MAX_BYTES {
-        return (CString::new(program).into_iter().collect(), looked_up);
-    }
-    // With a longer one nothing can be started at all: execve(2), E2BIG.
-    let path = path.get(..MAX_ARG_BYTES).unwrap_or(path);
-    let place = |dir: &[u8]| {
-        let dir = if dir.is_empty() { b"." } else { dir };
-        CString::new([dir, b"/", program.as_bytes()].concat()).ok()
-    };
-    (path.split(|&byte| byte == b':').filter_map(place).collect(), looked_up)
 }
 
 /// The ends of a child's stdio.
@@ -216,14 +185,15 @@ impl<F: Families> Engine<F> {
         let arguments = spec.arguments.iter().map(|word| CString::new(word.as_bytes()));
         let arguments =
             arguments.collect::<Result<Vec<_>, _>>().map_err(|_| "NUL in an argument")?;
-        let by_execd = !spec.first.is_empty();
-        let (places, looked_up) = match by_execd {
-            true => (host::own_programs().iter().map(|&place| place.to_owned()).collect(), true),
-            false => places_of(&spec.program, &path),
+        let (places, looked_up) = match spec.own_program {
+            Some(_) => (host::own_programs().iter().map(|&place| place.to_owned()).collect(), true),
+            None => places_of(&spec.program, &path),
         };
-        let own = by_execd.then(|| c"execd".to_owned()).into_iter();
-        let argv = own.chain(spec.first.iter().cloned()).chain([name]).chain(arguments).collect();
-        let entered = spec.workdir.is_some();
+        let argv = match spec.own_program {
+            Some(words) => words.map(CStr::to_owned).into_iter().chain(arguments).collect(),
+            None => [name].into_iter().chain(arguments).collect(),
+        };
+        let entered = spec.workdir.is_some() && spec.own_program.is_none();
         let cwd_c = CString::new(cwd.as_os_str().as_bytes()).unwrap_or_default();
         let stdio = self.stdio(spec)?;
         // The clock is read before the clone, so nothing of the session is older than this.
@@ -237,14 +207,15 @@ impl<F: Families> Engine<F> {
             envp,
             cwd: entered.then_some(cwd_c),
             stdio: stdio.theirs,
-            joins: joins.is_some(),
+            leads: if joins.is_some() { Leads::Nothing } else { Leads::Session },
             as_given: spec.stdin == Stdin::Inherited,
             terminal: spec.tty.is_some(),
             // Whoever collects what has left a whole session needs the leader, which links to it:
             // the guard ends the leader itself.
-            die_with_us: !(whole && self.cx.keeper.has_a_guard()),
+            die_with_us: spec.own_program.is_none() && !(whole && self.cx.keeper.has_a_guard()),
         };
-        let record = GuardRecord { sid: 0, start_ticks, session: id, whole };
+        let ends_itself = spec.own_program.is_some();
+        let record = GuardRecord { sid: 0, start_ticks, session: id, whole, ends_itself };
         let announcement = self.cx.keeper.announcement(record);
         let begun = self.launcher.spawner.begin(plan, announcement);
         // On a busy machine making a process may take long: the next one is made in the next turn.
@@ -266,25 +237,13 @@ impl<F: Families> Engine<F> {
             started_wall_ms: clock::wall_ms(),
         };
         let record = GuardRecord { sid: child.pid, ..record };
-        let places = if by_execd { Vec::new() } else { places };
+        let places = if spec.own_program.is_some() { Vec::new() } else { places };
         let start = Start::new(&spec.program, places, starting);
         self.adopt((record, announcement.is_some()), facts, (child, start), stdio)?;
         if let Some(entry) = self.sessions.get_mut(id) {
             entry.core.ways.whole = spec.whole;
         }
         Ok(id)
-    }
-
-    /// What tells programs that are looked up apart: all the places where one may be, and the
-    /// working directory where it decides which one is meant. Also gives whether it does.
-    pub fn program_key(&mut self, spec: &LaunchSpec) -> (String, bool) {
-        let (_, path) = self.launcher.base_env.build(spec, self.sessions.next_id);
-        let (places, _) = places_of(&spec.program, &path);
-        let relative = places.iter().any(|place| !place.to_bytes().starts_with(b"/"));
-        let cwd = relative.then(|| self.cx.resolve(spec.workdir.as_deref()));
-        let cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned());
-        let places = places.iter().map(|place| place.to_string_lossy().into_owned());
-        (cwd.into_iter().chain(places).collect::<Vec<_>>().join(":"), relative)
     }
 
     fn stdio(&mut self, spec: &LaunchSpec) -> Result<Stdio, String> {
@@ -401,27 +360,4 @@ pub(super) fn learn_start<F: Families>(core: &mut Session, cx: &mut Cx<F>) {
         cx.list(core);
     }
     cx.touch(core);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built
-    ///   before the clone; the child looks it up on its PATH
-    #[test]
-    fn a_program_is_looked_up_on_the_path_unless_it_has_a_slash() {
-        let places = |program: &str, path: &[u8]| {
-            let (places, looked_up) = places_of(program, path);
-            let texts = places.iter().map(|place| place.to_string_lossy().into_owned());
-            (texts.collect::<Vec<String>>().join(" "), looked_up)
-        };
-        assert_eq!(places("sh", b"/nowhere:/bin"), ("/nowhere/sh /bin/sh".to_owned(), true));
-        assert_eq!(places("sh", b"bin::/x"), ("bin/sh ./sh /x/sh".to_owned(), true));
-        assert_eq!(places("./x", b"/bin"), ("./x".to_owned(), false), "as given");
-        let long = "x".repeat(NAME_MAX_BYTES + 1);
-        assert_eq!(places(&long, &b":".repeat(9)), (long, true), "no file has such a name");
-        let (many, _) = places_of("sh", &b":".repeat(10 * MAX_ARG_BYTES));
-        assert!(many.len() <= MAX_ARG_BYTES + 1, "{}", many.len());
-    }
 }

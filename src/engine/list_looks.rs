@@ -5,9 +5,9 @@
 use std::collections::VecDeque;
 
 use super::contract::{Call, Families};
+use super::put_off::Deferred;
 use super::{Engine, Owner};
 use crate::limits::NS_PER_MS;
-use crate::session::deferred::Deferred;
 use crate::session::doing::NextLook;
 use crate::session::{SessionId, Ticket};
 
@@ -66,7 +66,6 @@ impl<F: Families> Engine<F> {
             method,
             params: call.params.to_owned(),
             line: call.line,
-            starts: false,
         };
         let until_ns = now_ns + LIST_LOOKS_MS * NS_PER_MS;
         let list = AwaitedList { request, since_ns: now_ns, until_ns, left, due_ns };

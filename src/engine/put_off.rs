@@ -10,7 +10,6 @@ use super::sessions::Entry;
 use super::{Engine, Owner};
 use crate::limits::{NS_PER_MS, REQUESTS_PER_TURN, SHUTDOWN_GRACE_MS, START_QUEUE_REQUESTS};
 use crate::pure::process::killed::KilledBy;
-use crate::session::deferred::Deferred;
 use crate::session::ending::SIGTERM;
 use crate::session::input::ShownBy;
 use crate::session::{ClientId, SessionId, Ticket};
@@ -28,6 +27,21 @@ const SECRET_ECHO_WAIT_MS: u64 = 2_000;
 
 /// Bytes of their params; a longer request waits there alone.
 const START_QUEUE_BYTES: usize = 8 * 1024 * 1024;
+
+/// A request that was put off.
+#[derive(Clone, Debug)]
+pub struct Deferred {
+    /// The ticket of the request; absent for a request that is never answered.
+    pub ticket: Option<Ticket>,
+    /// The client that asks.
+    pub client: ClientId,
+    /// The name of the request's method.
+    pub method: &'static str,
+    /// The request's params as they came.
+    pub params: String,
+    /// The number of the request's line.
+    pub line: u64,
+}
 
 /// The requests that are kept.
 #[derive(Debug, Default)]
@@ -92,7 +106,6 @@ impl<F: Families> Engine<F> {
             method: method.name,
             params: call.params.to_owned(),
             line: call.line,
-            starts: method.starts,
         }
     }
 
@@ -152,14 +165,12 @@ impl<F: Families> Engine<F> {
         self.look_at_echo_again();
     }
 
-    /// How many commands run. A run of pi counts also while pi is asked for its version first; the
-    /// session that asks does not.
+    /// How many commands run; sessions of which nobody is to know do not count.
     fn running(&self) -> usize {
-        let of_session = |one: &Entry<F>| {
-            let lives = one.core.life.status().is_none() && one.family.family_name().is_some();
-            usize::from(lives) + one.core.deferred.iter().filter(|request| request.starts).count()
+        let runs = |one: &&Entry<F>| {
+            one.core.life.status().is_none() && one.family.family_name().is_some()
         };
-        self.sessions.iter().map(of_session).sum()
+        self.sessions.iter().filter(runs).count()
     }
 
     /// Whether one more command may be started now. So many at once as the table of sessions has

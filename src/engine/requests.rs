@@ -6,13 +6,13 @@ use super::clients::STDIN_CLIENT;
 use super::closing::Cause;
 use super::contract::{Answer, Call, Families, Method};
 use super::ledger::kept::By;
+use super::put_off::Deferred;
 use super::{Engine, Owner, Pending};
 use crate::limits::{
     KILL_GRACE_MS, MAX_PENDING_REQUESTS, NEVER_ESCALATES_MS, NS_PER_MS, REQUESTS_PER_TURN,
 };
 use crate::pure::process::killed::KilledBy;
 use crate::pure::text::lines::Line;
-use crate::session::deferred::Deferred;
 use crate::session::ending::SIGTERM;
 use crate::session::wait::{Cancel, CancelEnd, Wait, WaitKind};
 use crate::session::{ClientId, SessionId, Ticket};
@@ -36,8 +36,6 @@ struct Origin {
     client: ClientId,
     /// The number of its line.
     line: u64,
-    /// The session that the request was put off for.
-    after: Option<SessionId>,
     /// Since when sessions were looked at for the list that is asked again.
     looked_since_ns: Option<u64>,
     /// Whether it was kept, or was put off, and has its turn now.
@@ -47,7 +45,7 @@ struct Origin {
 impl Origin {
     /// A request that comes for the first time.
     fn new(client: ClientId, line: u64) -> Self {
-        Self { client, line, after: None, looked_since_ns: None, in_turn: false }
+        Self { client, line, looked_since_ns: None, in_turn: false }
     }
 }
 
@@ -61,7 +59,7 @@ impl<F: Families> Engine<F> {
         let (mut taken, mut waiting, mut next_turn) = (0, Vec::new(), None);
         while taken < REQUESTS_PER_TURN {
             taken += 1;
-            if (self.launcher.spawns_left > 0 && self.ask_again()) || self.ask_list_again() {
+            if self.ask_list_again() {
                 continue;
             }
             let served = self.cx.clients.served;
@@ -181,32 +179,6 @@ impl<F: Families> Engine<F> {
         true
     }
 
-    /// Asks the oldest request again that was put off for a session that has told what it was to
-    /// tell; whether something was done. It comes before what clients ask now. What the end of
-    /// execd has overtaken is left to the families.
-    fn ask_again(&mut self) -> bool {
-        let told = &mut self.cx.queues.told;
-        if self.cx.closing.is_some() {
-            // Each has a wait besides, and is answered by that.
-            told.clear();
-        }
-        let Some(session) = told.front().copied() else { return false };
-        let entry = self.sessions.get_mut(session);
-        let next = entry.and_then(|entry| {
-            self.cx.touch(&mut entry.core);
-            entry.core.next_deferred()
-        });
-        let Some(Deferred { ticket, client, method, params, line, .. }) = next else {
-            self.cx.queues.told.pop_front();
-            return true;
-        };
-        let id = ticket.and_then(|ticket| self.cx.take_pending(ticket)).map(|pending| pending.id);
-        let request = wire::Request { id, method: method.to_owned(), params: &params };
-        let from = Origin { after: Some(session), in_turn: true, ..Origin::new(client, line) };
-        self.answer(&request, from);
-        true
-    }
-
     /// Asks a list again whose sessions were looked at; whether there was one.
     fn ask_list_again(&mut self) -> bool {
         let Some((Deferred { ticket, client, method, params, line, .. }, since_ns)) =
@@ -252,9 +224,9 @@ impl<F: Families> Engine<F> {
             let message = "execd is shutting down and takes no new requests";
             return Err(RpcError::failed(Reason::ShuttingDown, message));
         }
-        let Origin { client, line, after, looked_since_ns, in_turn } = from;
+        let Origin { client, line, looked_since_ns, in_turn } = from;
         let (id, params) = (request.id.clone(), request.params);
-        let call = Call { client, id, params, line, after, in_turn, looked_since_ns };
+        let call = Call { client, id, params, line, in_turn, looked_since_ns };
         if !in_turn && self.is_start(method) {
             self.queue_start(&call, method);
             return Ok(Answer::Waits);
@@ -329,35 +301,6 @@ impl<F: Families> Engine<F> {
             }
         }
         Answer::Waits
-    }
-
-    /// Puts a request off until a session has told what must be known first. When that is, the
-    /// session's family says ([`Cx::ask_again`](super::contract::cx::Cx::ask_again)); until then
-    /// the request has the wait that `make` makes of its ticket, by which the family answers it
-    /// where it is cancelled or execd ends.
-    pub fn defer(
-        &mut self,
-        call: &Call<'_>,
-        method: &'static str,
-        id: SessionId,
-        make: impl FnOnce(Ticket, u64) -> Wait,
-    ) -> Answer {
-        if let Some(ticket) = self.put_off(call, method, id) {
-            let wait = make(ticket, self.cx.now_ns);
-            self.add_wait(id, wait);
-        }
-        Answer::Waits
-    }
-
-    fn put_off(&mut self, call: &Call<'_>, method: &'static str, id: SessionId) -> Option<Ticket> {
-        let ticket = self.open_ticket(call, &[id]);
-        let starts = self.method(method).is_some_and(|method| method.starts);
-        let (client, line, params) = (call.client, call.line, call.params.to_owned());
-        if let Some(entry) = self.sessions.get_mut(id) {
-            let request = Deferred { ticket, client, method, params, line, starts };
-            entry.core.deferred.push_back(request);
-        }
-        ticket
     }
 
     /// Cancels the wait of a client's request; whether there was one.

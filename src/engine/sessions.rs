@@ -296,7 +296,7 @@ impl<F: Families> Sessions<F> {
                     }
                 }
             }
-            Effect::Close(_) | Effect::FollowFront | Effect::TidyUp(_) => {}
+            Effect::Close(_) | Effect::FollowFront => {}
         }
     }
 

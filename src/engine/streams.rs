@@ -85,9 +85,9 @@ impl<F: Families> Engine<F> {
     /// Readers have taken something: the reading of sessions that were held up for them goes on.
     pub(super) fn resume_readers(&mut self) {
         for id in std::mem::take(&mut self.cx.queues.held_readers) {
-            let Some(Entry { core, family }) = self.sessions.get_mut(id) else { continue };
+            let Some(Entry { core, .. }) = self.sessions.get_mut(id) else { continue };
             for source in [Source::Output, Source::Errors] {
-                let may = may_pass(core, family, source, &self.cx);
+                let may = may_pass(core, source, &self.cx);
                 let Some(stream) = core.stream(source) else { continue };
                 if !stream.is_held_for(Hold::Reader) {
                     continue;
@@ -226,10 +226,18 @@ fn read_pieces<F: Families>(
     (total, Stopped::Allowance)
 }
 
+/// Whether this stream of a session speaks to the session's family alone.
+fn speaks(core: &Session, source: Source) -> bool {
+    core.ways.speaks && source == Source::Output
+}
+
 /// Whether a stream of a session may be read as far as its readers go: a command in front waits for
-/// a slow stdout, as it would without execd, and a family may wait for the readers of its events.
-fn may_pass<F: Families>(core: &Session, family: &F, source: Source, cx: &Cx<F>) -> bool {
-    cx.front_has_room(core.id, source) && family.may_read(core, cx)
+/// a slow stdout, as it would without execd, and a program that speaks to its family waits for the
+/// clients that it is passed on to, until it is to end.
+fn may_pass<F: Families>(core: &Session, source: Source, cx: &Cx<F>) -> bool {
+    let passed_on = speaks(core, source) && core.ending.is_none();
+    let room = || core.waits.iter().all(|wait| cx.has_room_for(wait));
+    cx.front_has_room(core.id, source) && (!passed_on || room())
 }
 
 /// Reads one piece of one stream: its bytes, or why there are none.
@@ -239,31 +247,25 @@ fn read_piece<F: Families>(
     regardless: bool,
     cx: &mut Cx<F>,
 ) -> Result<usize, Stopped> {
-    let Entry { core, family } = entry;
+    let Entry { core, .. } = entry;
     let id = core.id;
     let checks = !regardless && !core.output.dropped;
     if checks && !cx.keeper.has_room(id, READ_BUFFER_BYTES) {
         core.output.hold(Hold::Log);
         return Err(Stopped::Log);
     }
-    if !regardless && !may_pass(core, family, source, cx) {
-        if !family.may_read(core, cx) {
-            // Its reader has no room for either.
-            core.output.hold(Hold::Reader);
-        }
+    if !regardless && !may_pass(core, source, cx) {
         if let Some(stream) = core.stream(source) {
             stream.hold(Hold::Reader);
         }
         cx.queues.held_readers.insert(id);
-        // The clocks of a run stand still from here on.
-        cx.touch(core);
         return Err(Stopped::Reader);
     }
     let logged_as = logged_as(core, source);
-    let most = core.piece_bytes();
+    let (most, unseen) = (core.piece_bytes(), speaks(core, source));
     let stream = core.stream(source).ok_or(Stopped::Dry)?;
     let passed = match stream.fd() {
-        Some(fd) if stream.flooding && checks && most == READ_BUFFER_BYTES => {
+        Some(fd) if stream.flooding && checks && most == READ_BUFFER_BYTES && !unseen => {
             cx.keeper.pass(id, logged_as, fd, &mut cx.reading.buffer)
         }
         _ => 0,
@@ -313,19 +315,11 @@ pub(super) fn accept<F: Families>(
     if core.output.dropped {
         return;
     }
-    if !core.stream(source).is_some_and(|stream| stream.rewritten) {
-        return show(entry, source, length, logged, cx);
+    if speaks(core, source) {
+        family.hear(core, length, cx);
+        return cx.touch(core);
     }
-    let shown = family.rewrite(core, source, length, cx);
-    show_all(entry, source, &shown, cx);
-}
-
-/// Shows what a session's family has made of its output, in pieces as they are read else.
-fn show_all<F: Families>(entry: &mut Entry<F>, source: Source, shown: &[u8], cx: &mut Cx<F>) {
-    for piece in shown.chunks(READ_BUFFER_BYTES) {
-        cx.reading.buffer[..piece.len()].copy_from_slice(piece);
-        show(entry, source, piece.len(), false, cx);
-    }
+    show(entry, source, length, logged, cx);
 }
 
 /// Shows the first bytes of the buffer to everybody who sees a session's output.
@@ -351,15 +345,6 @@ fn show<F: Families>(
     }
     family.take(core, source, length, cx);
     cx.pass_on(core.id, source, length);
-}
-
-/// Adds to a session's output what its family has left to show when the stream has ended. Attached
-/// clients get it with the rest.
-pub fn end_with<F: Families>(core: &mut Session, bytes: &[u8], cx: &mut Cx<F>) {
-    if !bytes.is_empty() {
-        core.take(Source::Output, bytes, cx.now_ns);
-        cx.keeper.append(core.id, Source::Output, bytes);
-    }
 }
 
 /// End of file or hang-up of one of a session's streams. The output has ended when both have.

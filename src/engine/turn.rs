@@ -143,7 +143,6 @@ impl<F: Families> Engine<F> {
         let queues = &self.cx.queues;
         !queues.readable.is_empty()
             || !queues.touched.is_empty()
-            || !queues.told.is_empty()
             || self.list_looks.goes_on()
             || !queues.feedable.is_empty()
             || !queues.ended_leaders.is_empty()

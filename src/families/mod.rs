@@ -42,17 +42,9 @@ pub trait Family: Sized {
     /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`.
     fn take(_own: Option<&mut Self>, _core: &mut Session, _from: (Source, usize), _cx: &mut Cx) {}
 
-    /// What everybody sees in place of output of a session of its own, where the stream says that
-    /// it is rewritten: made of the first bytes of `cx.reading.buffer`, so many.
-    fn rewrite(&mut self, _core: &mut Session, from: (Source, usize), cx: &mut Cx) -> Vec<u8> {
-        cx.reading.buffer[..from.1].to_vec()
-    }
-
-    /// Whether output of a session of its own may be read: whether those who read what the family
-    /// makes of the output have room for more.
-    fn may_read(&self, _core: &Session, _cx: &Cx) -> bool {
-        true
-    }
+    /// The program of a session of its own has said the first bytes of `cx.reading.buffer`, so many,
+    /// to the family alone.
+    fn hear(&mut self, _core: &mut Session, _length: usize, _cx: &mut Cx) {}
 
     /// When a session of its own is to be looked at although nothing happens.
     fn due_ns(&self, _core: &Session) -> Option<u64> {
@@ -221,23 +213,10 @@ macro_rules! families {
                 })+
             }
 
-            fn rewrite(
-                &mut self,
-                core: &mut Session,
-                source: Source,
-                length: usize,
-                cx: &mut Cx,
-            ) -> Vec<u8> {
+            fn hear(&mut self, core: &mut Session, length: usize, cx: &mut Cx) {
                 match self {
-                    Self::Nobody => cx.reading.buffer[..length].to_vec(),
-                    $($(#[$only])* Self::$Name(own) => own.rewrite(core, (source, length), cx),)+
-                }
-            }
-
-            fn may_read(&self, core: &Session, cx: &Cx) -> bool {
-                match self {
-                    Self::Nobody => true,
-                    $($(#[$only])* Self::$Name(own) => own.may_read(core, cx),)+
+                    Self::Nobody => {}
+                    $($(#[$only])* Self::$Name(own) => own.hear(core, length, cx),)+
                 }
             }
 

@@ -215,7 +215,13 @@ fn acks_survive_any_cutting() {
 
 #[test]
 fn guard_records_survive_any_cutting() {
-    let record = GuardRecord { sid: 12_345, start_ticks: u64::MAX, session: 9, whole: true };
+    let record = GuardRecord {
+        sid: 12_345,
+        start_ticks: u64::MAX,
+        session: 9,
+        whole: true,
+        ends_itself: false,
+    };
     let mut bytes = Vec::new();
     push_guard_add(&mut bytes, record);
     push_guard_remove(&mut bytes, 12_345);

@@ -73,9 +73,28 @@ impl Guard {
     }
 
     /// The guard pipe has hung up: without a goodbye, ends all members of the recorded
-    /// sessions. Takes `GUARD_SCANS` pauses at most.
-    pub fn hung_up(&self) {
-        if self.goodbye || self.sessions.is_empty() {
+    /// sessions. Takes `GUARD_SCANS` pauses at most, for each of two times.
+    pub fn hung_up(&mut self) {
+        if self.goodbye {
+            return;
+        }
+        let (last, first) = self.sessions.iter().partition(|(_, record)| record.ends_itself);
+        self.sessions = first;
+        self.end_sessions();
+        self.sessions = last;
+        // Such a leader, whom nobody of its own can leave, ends them better than we can.
+        for _ in 0..GUARD_SCANS {
+            self.sessions.retain(|sid, _| proc::id_in_use(*sid));
+            if self.sessions.is_empty() {
+                return;
+            }
+            pause(GUARD_SCAN_PAUSE_MS);
+        }
+        self.end_sessions();
+    }
+
+    fn end_sessions(&self) {
+        if self.sessions.is_empty() {
         } else if proc_view::tells() {
             let mut found = Found::default();
             end_all(|| self.to_be_ended(&mut found));
@@ -220,7 +239,13 @@ mod tests {
         for (child, later) in [(&other_instance, -1), (&older, 1_000)] {
             let start_ticks = proc::stat(child.pid).unwrap().start_ticks;
             let start_ticks = start_ticks.saturating_add_signed(later);
-            let record = GuardRecord { sid: child.pid, start_ticks, session: 1, whole: false };
+            let record = GuardRecord {
+                sid: child.pid,
+                start_ticks,
+                session: 1,
+                whole: false,
+                ends_itself: false,
+            };
             guard.take(GuardEvent::Add(record));
         }
         guard.hung_up();

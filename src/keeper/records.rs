@@ -21,8 +21,9 @@ const GUARD_GOODBYE: u8 = 3;
 /// Most bytes behind an acknowledgement: those of a range and its head.
 const BEHIND_MAX_BYTES: u64 = LOG_RANGE_ANSWER_BYTES + RANGE_HEAD_BYTES as u64;
 
-/// In an added record: a run of pi.
+/// In an added record: see [`GuardRecord`].
 const FLAG_WHOLE: u8 = 1;
+const FLAG_ENDS_ITSELF: u8 = 2;
 
 /// The bytes are not in the format above; holds what is wrong with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +101,17 @@ pub struct GuardRecord {
     pub start_ticks: u64,
     /// execd's id of the session, for people who read a trace.
     pub session: u64,
-    /// Whether it is a run of pi, whose end is the end of all that has its mark.
+    /// Whether its end is the end of all that descends from it.
     pub whole: bool,
+    /// Whether its leader ends it by itself when execd is gone, and is left some time for that.
+    pub ends_itself: bool,
+}
+
+impl GuardRecord {
+    fn flags(self) -> u8 {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        flag(self.whole, FLAG_WHOLE) | flag(self.ends_itself, FLAG_ENDS_ITSELF)
+    }
 }
 
 /// One record of the guard pipe.
@@ -126,7 +136,7 @@ pub fn guard_add_around_sid(record: GuardRecord) -> ([u8; 4], [u8; 24]) {
     let mut tail = [0; 24];
     tail[..8].copy_from_slice(&record.start_ticks.to_le_bytes());
     tail[8..16].copy_from_slice(&record.session.to_le_bytes());
-    ([GUARD_ADD, u8::from(record.whole), 0, 0], tail)
+    ([GUARD_ADD, record.flags(), 0, 0], tail)
 }
 
 /// Appends to `out` that nothing of the session `sid` is left.
@@ -139,10 +149,11 @@ pub fn push_guard_goodbye(out: &mut Vec<u8>) {
     push_guard(out, GUARD_GOODBYE, NOBODY);
 }
 
-const NOBODY: GuardRecord = GuardRecord { sid: 0, start_ticks: 0, session: 0, whole: false };
+const NOBODY: GuardRecord =
+    GuardRecord { sid: 0, start_ticks: 0, session: 0, whole: false, ends_itself: false };
 
 fn push_guard(out: &mut Vec<u8>, kind: u8, record: GuardRecord) {
-    out.extend_from_slice(&[kind, u8::from(record.whole), 0, 0]);
+    out.extend_from_slice(&[kind, record.flags(), 0, 0]);
     out.extend_from_slice(&record.sid.to_le_bytes());
     out.extend_from_slice(&record.start_ticks.to_le_bytes());
     out.extend_from_slice(&record.session.to_le_bytes());
@@ -331,11 +342,14 @@ impl GuardEvent {
             sid,
             start_ticks: take_u64(&mut rest)?,
             session: take_u64(&mut rest)?,
-            whole: flags == FLAG_WHOLE,
+            whole: flags & FLAG_WHOLE != 0,
+            ends_itself: flags & FLAG_ENDS_ITSELF != 0,
         };
         match kind {
             _ if zeros != [0, 0] => Err(Nonsense("a guard record's padding is not zero")),
-            _ if flags & !FLAG_WHOLE != 0 => Err(Nonsense("a guard record with unknown flags")),
+            _ if flags & !(FLAG_WHOLE | FLAG_ENDS_ITSELF) != 0 => {
+                Err(Nonsense("a guard record with unknown flags"))
+            }
             // 0 and 1 are no sessions of ours; an entry for them would make the guard a danger.
             GUARD_ADD if sid > 1 => Ok(GuardEvent::Add(record)),
             GUARD_REMOVE if sid > 1 => Ok(GuardEvent::Remove(sid)),
@@ -351,8 +365,9 @@ mod tests {
 
     #[test]
     fn a_leader_writes_the_same_record_about_itself() {
-        for whole in [false, true] {
-            let record = GuardRecord { sid: 0x0102_0304, start_ticks: 77, session: 9, whole };
+        for (whole, ends_itself) in [(false, false), (true, false), (true, true)] {
+            let (sid, start_ticks, session) = (0x0102_0304, 77, 9);
+            let record = GuardRecord { sid, start_ticks, session, whole, ends_itself };
             let mut expected = Vec::new();
             push_guard_add(&mut expected, record);
             let (head, tail) = guard_add_around_sid(record);

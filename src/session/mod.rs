@@ -7,7 +7,6 @@
 
 pub mod asked;
 pub mod census;
-pub mod deferred;
 pub mod doing;
 pub mod drain;
 mod due;
@@ -32,7 +31,6 @@ pub mod viewers;
 pub mod wait;
 pub mod wait_report;
 
-use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use crate::limits::{EARLY_EXIT_GRACE_PERIOD_MS, NS_PER_MS};
@@ -44,7 +42,6 @@ use crate::pure::text::utf8::chars_in;
 use crate::sys::child::Usage;
 use crate::sys::proc_view;
 use crate::sys::pty;
-use deferred::Deferred;
 use doing::Doing;
 use drain::Draining;
 use ending::Ending;
@@ -59,8 +56,8 @@ use view::View;
 use viewers::Viewers;
 use wait::Wait;
 
-/// Of that time the first part, in which a leader that ends what it has started is left to do so.
-const LEADER_FIRST_MS: u64 = 1_000;
+/// How much longer than any grace a leader has that ends what it has started.
+const LEADER_ENDS_MS: u64 = 10_000;
 
 /// The number a client knows a session by. Rises from 1, never reused.
 pub type SessionId = u64;
@@ -93,8 +90,10 @@ pub struct Ways {
     /// What has left the session by setsid is ended with it: nothing of it may be left behind.
     pub whole: bool,
     /// The leader ends what it has started: at the session's end it alone is sent the first signal,
-    /// and the others when the leader is gone, or late.
+    /// and has [`LEADER_ENDS_MS`] more before SIGKILL follows.
     pub leader_first: bool,
+    /// The leader's stdout speaks to the session's family alone: neither log nor views have it.
+    pub speaks: bool,
     /// The session enters the table as soon as its program runs.
     pub listed_early: bool,
 }
@@ -148,8 +147,6 @@ pub struct Session {
     pub unheard_until_ns: Option<u64>,
     /// A request was answered that nothing can end its wait any more, and none waits since.
     pub stuck: bool,
-    /// The requests that were put off until the session has told something, oldest first.
-    pub deferred: VecDeque<Deferred>,
     /// Its place in the table.
     pub listing: Listing,
     /// The client whose wake is armed.
@@ -232,7 +229,6 @@ impl Session {
             waits: Vec::new(),
             unheard_until_ns: None,
             stuck: false,
-            deferred: VecDeque::new(),
             listing: Listing::Early,
             wake: None,
             ending: None,
@@ -385,6 +381,17 @@ impl Session {
         ran.then(|| self.usage.with(self.orphans))
     }
 
+    /// Whether requests wait for the session.
+    pub fn is_awaited(&self) -> bool {
+        !self.waits.is_empty()
+    }
+
+    /// Whether somebody is still to be told what becomes of the session: a request that waits for
+    /// others too, and knows the end of this one, keeps nobody from being told of that end.
+    pub fn is_awaited_now(&self) -> bool {
+        self.waits.iter().any(|wait| !wait.parked)
+    }
+
     /// How the leader ended, once it was reaped.
     pub fn status(&self) -> Option<ExitStatus> {
         self.life.status()
@@ -415,13 +422,13 @@ impl Session {
     /// ended already; SIGKILL follows `grace_ms` later.
     pub fn begin_ending(&mut self, members: Members, signal: i32, grace_ms: u64, at: (u64, u64)) {
         let (now_ns, turn) = at;
+        let leader_first = self.ways.leader_first && self.status().is_none();
+        let grace_ms = if leader_first { grace_ms + LEADER_ENDS_MS } else { grace_ms };
         match &mut self.ending {
             Some(ending) if !ending.over() => ending.also(signal, grace_ms, now_ns, turn),
             ending => {
                 let new = Ending::new(members, signal, grace_ms, now_ns, turn);
-                let first_ms = LEADER_FIRST_MS.min(grace_ms / 2);
-                let leader_first = self.ways.leader_first;
-                *ending = Some(if leader_first { new.leader_first(first_ms) } else { new });
+                *ending = Some(if leader_first { new.leader_first(grace_ms) } else { new });
             }
         }
     }

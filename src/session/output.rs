@@ -24,8 +24,6 @@ pub struct Output {
     pub dropped: bool,
     /// The last read filled the buffer: a pipe in flood, whose pages are worth passing on whole.
     pub flooding: bool,
-    /// The session's family makes of it what everybody else sees: views, log, clients.
-    pub rewritten: bool,
     /// Reads that failed, one after the other.
     pub failures: usize,
     /// How much a raised pipe counts against the limit of all raised pipes.
@@ -70,7 +68,6 @@ impl Output {
             held: [false; Hold::ALL.len()],
             dropped: false,
             flooding: false,
-            rewritten: false,
             failures: 0,
             pipe_bytes,
         }
@@ -118,8 +115,7 @@ impl Output {
             Ok(bytes @ 1..) => {
                 self.failures = 0;
                 // The pages of a flood are passed on unseen.
-                let seen = self.tty || self.rewritten;
-                self.flooding = !seen && bytes >= FLOOD_READ_BYTES;
+                self.flooding = !self.tty && bytes >= FLOOD_READ_BYTES;
                 return Piece::Bytes(bytes);
             }
             Err(errno) if NOTHING_NOW.contains(&errno) => Piece::Nothing,

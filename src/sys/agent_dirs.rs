@@ -1,12 +1,11 @@
 //! Agent directories of pi that are one run's alone, and files for long prompts (agent.md,
-//! Isolation and How pi is called): made and removed by processes of their own, for a disk may
+//! Isolation and How pi is called): made and removed by the process that runs pi, for a disk may
 //! hang. All of them lie in one private directory. Whoever uses one holds a lock on it (on a prompt
-//! a shared one), which is inherited and gone with the last who has it, however that ends: what
-//! nobody has locked is left over.
+//! a shared one), which is gone with the last who has it, however that ends: what nobody has locked
+//! is left over.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::fd::IntoRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -24,8 +23,6 @@ const AGENT_DIR_NAMES: usize = 4_096;
 /// Bytes of a file of the agent directory that a run's own directory has a copy of.
 const AGENT_DIR_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The first argument of a process that removes what nobody uses.
-pub const SWEEP_FLAG: &str = "--sweep-agent-files";
 /// The directory that all of it is in, beside the control sockets.
 const PLACE: &str = "pi";
 /// A directory of a run; behind it stands a number.
@@ -65,14 +62,6 @@ fn says(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
     move |error| format!("{}: {error}", path.display())
 }
 
-/// The lock that is held on a file outlives our own end as long as a program that we become, or
-/// another process that has inherited it, lives.
-fn hold(file: File) {
-    let fd = file.into_raw_fd();
-    // SAFETY: the descriptor is open, and nobody's but ours; it stays open on purpose.
-    unsafe { libc::fcntl(fd, libc::F_SETFD, 0) };
-}
-
 fn open(path: &Path, flags: i32) -> std::io::Result<File> {
     let flags = flags | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags).open(path)
@@ -85,10 +74,10 @@ fn is_ours_at(file: &File, path: &Path) -> bool {
     ours && held.as_ref().map(identity) == named.as_ref().map(identity)
 }
 
-/// Makes an agent directory, which is locked for as long as this process, or whoever it becomes,
-/// lives. It has the first number that is free: what pi tells the model of it is mostly the same
-/// from run to run.
-pub fn make(places: &[PathBuf]) -> Result<PathBuf, String> {
+/// Makes an agent directory, which is locked for as long as the file that is given with it is open.
+/// It has the first number that is free: what pi tells the model of it is mostly the same from run
+/// to run.
+pub fn make(places: &[PathBuf]) -> Result<(PathBuf, File), String> {
     let place = place(places)?;
     for number in 0..AGENT_DIR_TRIES {
         let path = place.join(format!("{DIR_PREFIX}{number}"));
@@ -101,8 +90,7 @@ pub fn make(places: &[PathBuf]) -> Result<PathBuf, String> {
         // directory anew since: one of the two has it.
         let Ok(dir) = open(&path, libc::O_DIRECTORY) else { continue };
         if dir.try_lock().is_ok() && is_ours_at(&dir, &path) {
-            hold(dir);
-            return Ok(path);
+            return Ok((path, dir));
         }
     }
     Err(format!("{}: {AGENT_DIR_TRIES} agent directories are there already", place.display()))
@@ -164,7 +152,11 @@ pub fn names(dir: &Path) -> Vec<std::ffi::OsString> {
 
 /// A file with this text, which only its owner may read, named by what the text is known by. It is
 /// locked as directories are, and shared by all who have the same text.
-pub fn prompt_file(places: &[PathBuf], known_by: &str, text: &[u8]) -> Result<PathBuf, String> {
+pub fn prompt_file(
+    places: &[PathBuf],
+    known_by: &str,
+    text: &[u8],
+) -> Result<(PathBuf, File), String> {
     let place = place(places)?;
     for number in 0..AGENT_DIR_TRIES {
         // Another number than 0 is for a name that has another text, or belongs to somebody else.
@@ -173,33 +165,43 @@ pub fn prompt_file(places: &[PathBuf], known_by: &str, text: &[u8]) -> Result<Pa
         // Whoever removes what is left over may be faster, time and again.
         for _ in 0..AGENT_DIR_TRIES {
             match take_prompt(&path, &place, text)? {
-                Some(true) => return Ok(path),
-                Some(false) => {}
-                None => break,
+                Prompt::Taken(file) => return Ok((path, file)),
+                Prompt::Again => {}
+                Prompt::Foreign => break,
             }
         }
     }
     Err(format!("{}: no name is free for the prompt", place.display()))
 }
 
-/// Takes the file at this path, or makes it. None: the name is another's. False: another try.
-fn take_prompt(path: &Path, place: &Path, text: &[u8]) -> Result<Option<bool>, String> {
+/// What came of the try to take the file of a prompt.
+enum Prompt {
+    /// It is taken, and locked.
+    Taken(File),
+    /// Another try may do.
+    Again,
+    /// The name has another text, or belongs to somebody else.
+    Foreign,
+}
+
+/// Takes the file at this path, or makes it.
+fn take_prompt(path: &Path, place: &Path, text: &[u8]) -> Result<Prompt, String> {
     let file = match open(path, 0) {
         Err(error) if errno_of_ref(&error) == ENOENT => {
             make_prompt(path, place, text)?;
-            return Ok(Some(false));
+            return Ok(Prompt::Again);
         }
         // A symbolic link is not followed.
-        Err(_) => return Ok(None),
+        Err(_) => return Ok(Prompt::Foreign),
         Ok(file) => file,
     };
     if file.lock_shared().is_err() {
-        return Ok(None);
+        return Ok(Prompt::Foreign);
     }
     let found = file.metadata().map_err(says(path))?;
     if path.symlink_metadata().ok().map(|named| identity(&named)) != Some(identity(&found)) {
         // Removed before it was locked, and perhaps made anew by somebody else.
-        return Ok(Some(false));
+        return Ok(Prompt::Again);
     }
     let private = found.is_file() && found.permissions().mode() & 0o7777 == 0o600;
     let mut bytes = Vec::new();
@@ -208,10 +210,7 @@ fn take_prompt(path: &Path, place: &Path, text: &[u8]) -> Result<Option<bool>, S
         && found.len() == text.len() as u64
         && (&file).take(found.len() + 1).read_to_end(&mut bytes).is_ok()
         && bytes == text;
-    if same {
-        hold(file);
-    }
-    Ok(same.then_some(true))
+    Ok(if same { Prompt::Taken(file) } else { Prompt::Foreign })
 }
 
 /// Makes the file at this path, whole or not at all; whoever is faster has made the same. The file
@@ -236,14 +235,6 @@ fn make_prompt(path: &Path, place: &Path, text: &[u8]) -> Result<(), String> {
 
 fn is_left_over(name: &str) -> bool {
     [DIR_PREFIX, PROMPT_PREFIX, FRESH_PREFIX].iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Whether there is something that may be left over beside the control sockets. Nobody looks beside
-/// the logs for this: their disk may stand still, and what is there is removed behind the next run.
-pub fn is_something_there() -> bool {
-    let beside_sockets = our_places().into_iter().next();
-    let names = beside_sockets.map(|place| names(&place)).unwrap_or_default();
-    names.iter().any(|name| name.to_str().is_some_and(is_left_over))
 }
 
 /// Removes what nobody has locked.
@@ -290,7 +281,7 @@ mod tests {
     fn a_directory_is_one_runs_alone() {
         let top = tempfile::tempdir().unwrap();
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let path = make(&[top.path().join(PLACE)]).unwrap();
+        let (path, _lock) = make(&[top.path().join(PLACE)]).unwrap();
         let found = open(&path, libc::O_DIRECTORY).unwrap();
         assert!(found.try_lock_shared().is_err(), "another run may have made it");
         assert!(is_ours_at(&found, &path));
@@ -317,20 +308,20 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let places = [top.path().join(PLACE)];
         fs::set_permissions(top.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let path = prompt_file(&places, "0123abcd", b"text").unwrap();
+        let (path, _lock) = prompt_file(&places, "0123abcd", b"text").unwrap();
         assert_eq!(path.file_name().unwrap(), "prompt-0123abcd.md");
         assert_eq!((fs::read(&path).unwrap(), modes(&path)), (b"text".to_vec(), 0o600));
-        assert_eq!(prompt_file(&places, "0123abcd", b"text").unwrap(), path);
+        assert_eq!(prompt_file(&places, "0123abcd", b"text").unwrap().0, path);
         remove_unused(&path);
         assert!(path.exists(), "it is in use");
         // The same name for another text, and names that somebody else has.
-        let other = prompt_file(&places, "0123abcd", b"texts").unwrap();
+        let (other, _lock) = prompt_file(&places, "0123abcd", b"texts").unwrap();
         assert_eq!(other.file_name().unwrap(), "prompt-0123abcd-1.md");
         let secret = top.path().join("secret");
         fs::write(&secret, "text").unwrap();
         link(&path.with_file_name("prompt-1.md"), &secret).unwrap();
         fs::write(path.with_file_name("prompt-1-1.md"), "text").unwrap();
-        let third = prompt_file(&places, "1", b"text").unwrap();
+        let (third, _lock) = prompt_file(&places, "1", b"text").unwrap();
         assert_eq!(third.file_name().unwrap(), "prompt-1-2.md");
         assert_eq!(names(path.parent().unwrap()).len(), 5, "nothing half-made is left");
     }
@@ -352,13 +343,13 @@ mod tests {
             let _sweepers = [scope.spawn(sweep), scope.spawn(sweep)];
             let numbers = 0..200;
             let known_by = numbers.map(|number| number.to_string());
-            let made = known_by.map(|one| (prompt_file(&places, &one, b"text"), one)).collect();
+            let made: Vec<_> =
+                known_by.map(|one| (prompt_file(&places, &one, b"text"), one)).collect();
             done.store(true, Ordering::Relaxed);
-            let made: Vec<(Result<PathBuf, String>, String)> = made;
             made
         });
         for (path, known_by) in found {
-            let path = path.unwrap();
+            let (path, _lock) = path.unwrap();
             assert_eq!(path.file_name().unwrap(), &*format!("prompt-{known_by}.md"));
             assert_eq!(fs::read(&path).unwrap(), b"text");
         }

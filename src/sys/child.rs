@@ -107,6 +107,12 @@ pub fn peek_any() -> Result<Option<Peek>, i32> {
     Ok(Some(Peek { pid, event, status }))
 }
 
+/// Whether this process has a child, one that has ended and is not reaped included.
+pub fn has_any() -> bool {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    wait(libc::P_ALL, 0, options) != Err(libc::ECHILD)
+}
+
 fn status_of(info: &libc::siginfo_t) -> ExitStatus {
     // SAFETY: waitid filled in the SIGCHLD fields.
     let status = unsafe { info.si_status() };

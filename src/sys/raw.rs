@@ -121,6 +121,12 @@ pub(super) fn lead_session() -> Result<(), i32> {
     outcome(unsafe { call(libc::SYS_setsid, [0; 5]) }).map(drop)
 }
 
+/// Leads a process group from here on (setpgid(2)).
+pub(super) fn lead_group() -> Result<(), i32> {
+    // SAFETY: takes two numbers: 0 is this process, and its own number.
+    outcome(unsafe { call(libc::SYS_setpgid, [0; 5]) }).map(drop)
+}
+
 /// Takes the terminal of this slave as the controlling one (TIOCSCTTY, ioctl_tty(2)).
 pub(super) fn take_terminal(slave: RawFd) -> Result<(), i32> {
     let request = usize::try_from(libc::TIOCSCTTY).unwrap_or(0);

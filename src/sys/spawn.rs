@@ -18,9 +18,8 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-pub use self::child::become_program;
 use self::child::{Order, REPORT_BYTES, Treated, child_main};
-pub use self::plan::{Announcement, Plan, SpawnError, Step};
+pub use self::plan::{Announcement, Leads, Plan, SpawnError, Step, path_of, places_of};
 use super::host::{self, FileLimit};
 use super::io::{self, Io, errno};
 use super::{child as children, pidfd, poll, raw, signals};

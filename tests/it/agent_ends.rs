@@ -209,8 +209,7 @@ fn a_run_that_was_killed_is_cancelled_however_fast_it_dies() {
     let mut execd = Execd::start();
     for (round, signal) in ["SIGTERM", "SIGKILL"].into_iter().cycle().take(16).enumerate() {
         let id = start(&mut execd, &begun(), "exec sleep 1000", json!({}));
-        // Session 1 asks for the version. Later rounds find pi at the same path and ask no more.
-        let session = round as u64 + 2;
+        let session = round as u64 + 1;
         execd.notification("session_started", |note| note["session_id"] == session);
         execd.result("kill_session", json!({"session_id": session, "signal": signal}));
         assert_ended(&execd.result_of(id), "cancelled", "");
@@ -355,23 +354,21 @@ fn a_pi_that_fails_tells_the_end_of_its_stderr() {
 }
 
 /// rule: agent.md, Ends: The process tree is ended at a normal end too, before the result is sent;
-///   an orphan that has left pi's session is left alone
+///   an orphan that has left pi's session is ended with it
 #[test]
-fn a_run_that_is_over_leaves_nothing_in_its_session() {
+fn a_run_that_is_over_leaves_nothing_behind() {
     let mut execd = Execd::start();
-    execd.leaves_processes_behind();
-    // pi ends once the orphan has left: before that it would be ended with the rest.
+    // pi ends once the orphan has left: its parent is gone, and its session is another one.
     let gone = execd.file("gone").display().to_string();
     let leave = format!(
         "sleep 1000 & (bash -c 'exec sleep 1000' >/dev/null 2>&1 </dev/null &); \
-         (setsid sh -c ': > {gone}; exec sleep 1001' >/dev/null 2>&1 </dev/null &); \
+         (setsid -f env -i sh -c ': > {gone}; exec sleep 1001' >/dev/null 2>&1 </dev/null); \
          until [ -e {gone} ]; do sleep 0.01; done; exit 0"
     );
     let id = start(&mut execd, &answer("Done."), &leave, json!({}));
     let result = execd.result_of(id);
     assert_eq!((&result["success"], &result["finish_reason"]), (&json!(true), &json!("stop")));
-    let left = || execd.session_processes().into_iter().map(|one| one.command);
-    eventually("its own orphan alone is left", || left().eq(["sleep 1001"]));
+    assert!(execd.session_processes().is_empty());
 }
 
 /// rule: agent.md, Ends: After a final agent_end pi has 10 s to exit, then it is ended and keeps
@@ -414,4 +411,84 @@ fn a_run_is_not_evicted_and_takes_nobodys_place() {
     assert!(execd.listed(run).is_some(), "the run is still there");
     std::fs::write(execd.file("go"), "").expect("a file");
     assert_eq!(execd.result_of(id)["output"], "Half");
+}
+
+// ---- The program that runs pi -----------------------------------------------------------
+
+/// rule: agent.md, Ends: The program that runs pi is no execd by its name or its words
+#[test]
+fn the_program_that_runs_pi_is_missed_by_whoever_ends_execds_by_name() {
+    let mut execd = Execd::start();
+    start(&mut execd, &begun(), STAY, json!({}));
+    execd.notification("agent_event", |event| event["event"] == "text");
+    let runner = runner_of(execd.pid());
+    assert_eq!(crate::common::outside::cmdline(runner), b"sessions-agent\0--agent-run\0");
+}
+
+/// rule: agent.md, Ends: Nothing of a run is alive 2 s after a SIGKILL of execd, of its guard too
+#[test]
+fn the_end_of_its_stdin_ends_a_run_whoever_is_killed_beside_execd() {
+    for round in 0..5 {
+        let mut execd = Execd::start();
+        let hidden = Hidden::new(&format!("orphaned-{round}"));
+        let name = &hidden.name;
+        // One more that nobody but the program that runs pi can find: its parent is gone.
+        let orphan = format!("setsid -f env -i bash -c 'exec -a {name} sleep 1000'");
+        let stay = format!("{} {orphan}; wait; sleep 1000", hidden.script());
+        start(&mut execd, &begun(), &stay, json!({}));
+        eventually("all hidden processes live", || hidden.living().len() == Hidden::ALL + 1);
+        if round > 0 {
+            let guard = crate::common::outside::helper_of(execd.pid(), "sessions-guard");
+            send_signal(guard.expect("a guard"), 9);
+        }
+        execd.signal(9);
+        let begun = now();
+        eventually("nobody is left", || hidden.living().is_empty());
+        assert!(begun.elapsed().as_secs() < 2, "it took {:?}", begun.elapsed());
+        execd.until_no_session_process();
+    }
+}
+
+/// rule: agent.md, Ends: After a SIGKILL of the program that runs pi there is a result that says so;
+///   pi and what is in its session have ended
+#[test]
+fn a_run_whose_program_is_killed_has_a_result_that_says_so() {
+    for _ in 0..3 {
+        let mut execd = Execd::start();
+        let file = stream_file(&execd, "lines", &begun());
+        let pi = fake_pi(&execd, &format!("sleep 1000 & cat {}; wait", file.display()));
+        let params = params(&pi, json!({"label": "task 7"}));
+        let id = execd.start_request("agent_execute", params);
+        execd.notification("agent_event", |event| event["event"] == "text");
+        send_signal(runner_of(execd.pid()), 9);
+        let result = execd.result_of(id);
+        assert_ended(&result, "error", "the program that ran pi (sessions-agent) was ended");
+        let found = (&result["error_kind"], &result["label"], &result["model"]);
+        assert_eq!(found, (&json!("crash"), &json!("task 7"), &json!("scripted")), "{result}");
+        assert!(result["log_path"].is_string(), "{result}");
+        assert!(execd.session_processes().is_empty());
+    }
+}
+
+/// rule: agent.md, Ends: A program that runs pi and does not end is ended 10 s after its grace
+#[test]
+fn a_program_that_hangs_at_its_end_is_ended_with_its_run() {
+    let mut execd = Execd::start();
+    let file = stream_file(&execd, "lines", &begun());
+    let pi = fake_pi(&execd, &format!("echo $$ > pid; {CHILDREN} cat {}; wait", file.display()));
+    let id = execd.start_request("agent_execute", params(&pi, json!({})));
+    execd.notification("agent_event", |event| event["event"] == "text");
+    let pid = std::fs::read_to_string(execd.file("pid")).expect("it was noted");
+    let pid: i32 = pid.trim().parse().expect("a pid");
+    let runner = runner_of(execd.pid());
+    let begun = now();
+    assert!(execd.cancel(id));
+    // One of its children is deaf to SIGTERM: the program waits for 2 s more.
+    eventually("pi is gone", || !is_alive(pid));
+    send_signal(runner, libc::SIGSTOP);
+    let result = execd.result_of(id);
+    assert_ended(&result, "cancelled", "cancelled");
+    assert_eq!(result["killed_by"], "cancel", "{result}");
+    assert!(begun.elapsed().as_secs() >= 11, "it has its time: {:?}", begun.elapsed());
+    assert!(execd.session_processes().is_empty());
 }

@@ -474,7 +474,7 @@ fn every_flag_of_the_help_is_documented_and_no_other() {
                 // docs/agent.md says what pi itself is called with.
                 let called = name == "docs/agent.md" && PI_FLAGS.contains(&flag.as_str());
                 // What execd starts itself as is in no help.
-                let helpers = ["--keeper", "--start-pi", "--sweep-agent-files"];
+                let helpers = ["--keeper", "--agent-run"];
                 let helper = helpers.contains(&flag.as_str());
                 let ours = known.contains(&flag) || helper || pis || called;
                 assert!(ours, "{name}: `{one}` has no such flag");

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{assert_none, sources};
 
 /// The floors from the top. What stands beside each other in a row may not import its neighbour.
-const FLOORS: [&[&str]; 12] = [
+const FLOORS: [&[&str]; 13] = [
     &["main"],
     &["cli"],
     &["mcp"],
     &["front"],
     &["families"],
     &["engine"],
+    &["agent"],
     &["wire", "config"],
     &["session"],
     &["keeper", "client"],

@@ -59,7 +59,7 @@ impl<F: Families> Engine<F> {
         self.forget_shutdown(ticket);
         for id in pending.sessions {
             if let Some(entry) = self.sessions.get_mut(id) {
-                entry.core.forget_request(ticket);
+                entry.core.waits.retain(|wait| wait.ticket != ticket);
                 self.cx.touch(&mut entry.core);
             }
         }

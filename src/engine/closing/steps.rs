@@ -336,8 +336,7 @@ impl<F: Families> Engine<F> {
         self.sessions.iter().any(|one| {
             let core = &one.core;
             let untold = core.announced && !core.exit_told;
-            let live = core.listing != Listing::Gone && (!core.life.finished() || untold);
-            live || !core.deferred.is_empty()
+            core.listing != Listing::Gone && (!core.life.finished() || untold)
         })
     }
 

@@ -40,15 +40,11 @@ pub enum Effect {
     FollowFront,
     /// The sessions with a wait of this family are judged again.
     TouchWaiting(FamilyId),
-    /// A process of our own is started with this flag, which tidies up and is not waited for.
-    TidyUp(&'static str),
 }
 
 /// Sessions on their way through the steps of a turn, each at most once in a queue.
 #[derive(Debug, Default)]
 pub struct Queues {
-    /// Sessions that have told what the requests wanted to know that were put off for them.
-    pub told: VecDeque<SessionId>,
     /// Sessions with output to read.
     pub readable: VecDeque<SessionId>,
     /// Sessions to judge.
@@ -145,14 +141,6 @@ impl<F: Families> Cx<F> {
         if !core.touched {
             core.touched = true;
             self.queues.touched.push_back(core.id);
-        }
-    }
-
-    /// The requests that were put off for a session are asked again, in this order, within what
-    /// may be taken up in a turn.
-    pub fn ask_again(&mut self, core: &Session) {
-        if !core.deferred.is_empty() && !self.queues.told.contains(&core.id) {
-            self.queues.told.push_back(core.id);
         }
     }
 

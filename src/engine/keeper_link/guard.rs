@@ -141,7 +141,13 @@ mod tests {
         let mut sessions = 0;
         while !link.guard_is_gone() {
             sessions += 1;
-            let record = GuardRecord { sid: 7, start_ticks: 1, session: sessions, whole: false };
+            let record = GuardRecord {
+                sid: 7,
+                start_ticks: 1,
+                session: sessions,
+                whole: false,
+                ends_itself: false,
+            };
             link.guard_add(record, false);
             link.guard_remove(7, sessions);
             assert!(link.guard_staging.len() <= GUARD_STAGING_BYTES + 64, "{sessions}");

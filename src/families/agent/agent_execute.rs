@@ -1,409 +1,71 @@
 //! agent_execute: runs pi on a task, with its events as they come and one result at its end
-//! (agent.md). Here is what a request may ask for and how pi is called; the run itself is left to
-//! the module above.
+//! (agent.md).
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-
-use super::keys;
-use super::probe::{self, Found};
-use super::run::{AgentSpec, Called};
-use super::start::{AgentStart, begin, masked, unstarted};
-use super::{Agent, MASK, pi_program, room_for_one, version_param};
+use super::{Agent, AgentRunState, launch, pi_program, room_for_one, starting, tell_starting};
+use crate::agent::params::{self, AgentParams};
+use crate::agent::protocol::{Order, Verb};
 use crate::engine::contract::{Answer, Call};
-use crate::engine::launch::{LaunchSpec, Stdin};
-use crate::families::{Cx, Engine, Entry, Method, Numbered, State};
-use crate::limits::{
-    AGENT_IDLE_TIMEOUT_MS, AGENT_SHOWN_CHARS, AGENT_TIMEOUT_MS, MAX_CONFIGURABLE_POLL_MS, NS_PER_MS,
-};
-use crate::pure::agent::agent_files::is_plain_key;
-use crate::pure::agent::mask::Secret;
-use crate::pure::agent::program::{Version, mapped_tools};
-use crate::pure::agent::{Asked, RunSettings, Stop};
-use crate::session::SessionId;
+use crate::families::{Engine, Entry, Method, Numbered, State};
+use crate::limits::{KILL_GRACE_MS, NS_PER_MS};
 use crate::session::wait::{Wait, WaitKind};
-use crate::wire::{self, Int, Kind, RpcError};
+use crate::wire::RpcError;
+use serde_json::value::RawValue;
 
-/// A longer one is refused.
-const AGENT_SECRET_MAX_BYTES: usize = 4_096;
-
-/// A shorter api_key is not looked for in what pi writes.
-const AGENT_SECRET_MIN_BYTES: usize = 8;
-
-/// Bytes of the label of a run.
-const AGENT_LABEL_MAX_BYTES: usize = 1024;
-
-/// A shorter timeout of a run is refused: pi does not even start within it, and most often the
-/// number was meant to be seconds.
-const AGENT_TIMEOUT_MIN_MS: i64 = 100;
-
-/// What pi's --thinking takes.
-pub const THINKING: &[&str] = &["off", "minimal", "low", "medium", "high", "xhigh", "max"];
-/// Whose agent directory a run of pi has: that of all, or its own.
-const ISOLATION: &[&str] = &["shared", "run"];
+/// The program asks pi about itself before it starts the run; it has its own limits, which are less.
+const ASKING_MOST_MS: u64 = 200_000;
 
 pub(crate) const METHOD: Method = Method {
     name: "agent_execute",
     summary: "Runs pi on a task: agent_event notifications as it goes on, one result with text, \
               tokens and cost at its end.",
-    params: Params::TABLE,
+    params: AgentParams::TABLE,
     other_params: None,
     waits: true,
     starts: true,
     while_closing: false,
     models: &[super::model::AGENT_EXECUTE],
-    check: |raw| read(raw).map(drop),
+    check: |raw| params::read(raw).map(drop),
     call,
 };
 
-wire::params! {
-    struct Params {
-        prompt "prompt": String = required(Kind::NonEmptyText, "the task");
-        model "model": String = required(
-            Kind::NonEmptyText,
-            "provider/id, as pi's --model takes it; pi's own default is google",
-        );
-        system_prompt "system_prompt": Option<String> = optional(
-            Kind::Text,
-            "put before the prompt, with a blank line between them",
-        );
-        append_system_prompt "append_system_prompt": bool = optional(
-            Kind::Bool,
-            "hands system_prompt to pi's --append-system-prompt instead",
-        );
-        workspace "workspace": Option<String> = optional(
-            Kind::NonEmptyText,
-            "working directory; default execd's own, against which a relative one is resolved",
-        );
-        allowed_tools "allowed_tools": Option<Vec<String>> = optional(
-            Kind::Words,
-            "tools by name, in any case; absent: pi's own defaults, empty: none at all",
-        );
-        thinking "thinking": Option<String> = optional(
-            Kind::Choice(THINKING),
-            "how much the model thinks",
-        );
-        session "session": Option<String> = optional(
-            Kind::NonEmptyText,
-            "the pi session to go on with, by its id; absent: none is kept",
-        );
-        env "env": BTreeMap<String, Option<String>> = optional(
-            Kind::Env,
-            "variables to set (a string) or to unset (null)",
-        );
-        pi_path "pi_path": Option<String> = optional(
-            Kind::NonEmptyText,
-            "pi's path, or its name on the PATH; default $EXECD_PI, else pi",
-        );
-        extra_args "extra_args": Vec<String> = optional(
-            Kind::Words,
-            "further arguments of pi, before the prompt",
-        );
-        api_key "api_key": Option<String> = optional(
-            Kind::NonEmptyText,
-            "handed to pi in its provider's variable, or in a file of its own; shown nowhere",
-        );
-        extensions "extensions": Vec<String> = optional(Kind::Words, "extensions to load, by path");
-        timeout_ms "timeout_ms": Option<Int> = optional(
-            Kind::Integer,
-            "the run is ended after so many ms, 100 at least; default 600000",
-        );
-        idle_timeout_ms "idle_timeout_ms": Option<Int> = optional(
-            Kind::Integer,
-            "it is ended when no event came for so many ms and no tool runs; default 180000",
-        );
-        first_event_timeout_ms "first_event_timeout_ms": Option<Int> = optional(
-            Kind::Integer,
-            "it is ended when the model's first event took more ms; where more runs start at once \
-             there is more time; default 30000",
-        );
-        max_cost_usd "max_cost_usd": Option<f64> = optional(
-            Kind::Number,
-            "it is ended when it has cost more; 0: it may cost nothing, absent: no limit",
-        );
-        max_tokens "max_tokens": Option<Int> = optional(
-            Kind::Integer,
-            "it is ended when input, cache writes and output are more tokens; 0: none may be \
-             used, absent: no limit",
-        );
-        wait_ms "wait_ms": Option<Int> = optional(
-            Kind::Integer,
-            "answers so many ms after pi's start at the latest: the run goes on, and agent_result \
-             has what it comes to; default: at its end",
-        );
-        stream "stream": Option<bool> = optional(
-            Kind::Bool,
-            "sends its events as they come; default true",
-        );
-        keep_events "keep_events": bool = optional(
-            Kind::Bool,
-            "keeps pi's raw events for the result",
-        );
-        raw_log "raw_log": bool = optional(
-            Kind::Bool,
-            "its log has pi's stream as pi wrote it, in place of its events; not with api_key",
-        );
-        strict_model "strict_model": Option<bool> = optional(
-            Kind::Bool,
-            "false: another model than the one asked for may answer; default true: then the run \
-             is ended",
-        );
-        label "label": Option<String> = optional(
-            Kind::Chars,
-            "told again in each event and in the result; 1 KiB at most",
-        );
-        isolation "isolation": Option<String> = optional(
-            Kind::Choice(ISOLATION),
-            "run: pi has an agent directory of its own for this run; default shared",
-        );
-        keep_agent_dir "keep_agent_dir": bool = optional(
-            Kind::Bool,
-            "keeps that directory, and the result says where it is",
-        );
-        min_version "min_version": Option<String> = optional(
-            Kind::NonEmptyText,
-            "an older pi is not started, nor one that tells no version; default 0.70.0",
-        );
-    }
-}
-
-fn invalid(name: &str, wanted: &str) -> RpcError {
-    RpcError::invalid_param(name, format!("{name} {wanted}"))
-}
-
-/// What an api_key must be: one that JSON writes otherwise could not be found in pi's stream to be
-/// masked.
-const KEY_WANTED: &str = "must be printable ASCII without blanks, quotes or backslashes, of at \
-                          most 4096 bytes";
-
-fn read(raw: &str) -> Result<Params, RpcError> {
-    let params: Params = wire::read_params(raw).map_err(|error| {
-        if error.message.starts_with("model is required") {
-            return invalid("model", "is required: pi's own default is google, name one");
-        }
-        // Errors quote what was given, and this is for nobody's eyes.
-        let of_key = error.data.get("param").is_some_and(|param| param == "api_key");
-        if of_key { invalid("api_key", KEY_WANTED) } else { error }
-    })?;
-    let (provider, id) = params.model.split_once('/').unwrap_or_default();
-    if provider.is_empty() || id.is_empty() || params.model.starts_with('-') {
-        return Err(invalid("model", "must be provider/id, anthropic/claude-haiku-4-5 say"));
-    }
-    let tools = params.allowed_tools.iter().flatten();
-    if tools.clone().any(|name| name.trim().is_empty() || name.contains(',')) {
-        return Err(invalid("allowed_tools", "must be names of tools, each its own string"));
-    }
-    let none = Vec::new();
-    for (name, words) in [
-        ("allowed_tools", params.allowed_tools.as_ref().unwrap_or(&none)),
-        ("extensions", &params.extensions),
-        ("extra_args", &params.extra_args),
-    ] {
-        if words.iter().any(|word| word.contains('\0')) {
-            return Err(invalid(name, "must not contain NUL: no program can be given one"));
-        }
-    }
-    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
-    let fits = |key: &String| key.len() <= AGENT_SECRET_MAX_BYTES && key.bytes().all(plain);
-    if params.api_key.as_ref().is_some_and(|key| !fits(key)) {
-        return Err(invalid("api_key", KEY_WANTED));
-    }
-    if params.raw_log && params.api_key.is_some() {
-        return Err(invalid("raw_log", "must not be given with api_key: pi may write the key"));
-    }
-    if params.timeout_ms.is_some_and(|ms| ms.0 < AGENT_TIMEOUT_MIN_MS) {
-        return Err(invalid("timeout_ms", "must be 100 or more"));
-    }
-    if params.label.as_ref().is_some_and(|label| label.len() > AGENT_LABEL_MAX_BYTES) {
-        return Err(invalid("label", "must be of at most 1024 bytes"));
-    }
-    let provider = params.model.split('/').next().unwrap_or_default();
-    let isolated = params.isolation.as_deref() == Some("run");
-    let in_a_file = keys::variable_of(provider).is_none() || isolated;
-    if in_a_file && params.api_key.as_deref().is_some_and(|key| !is_plain_key(key)) {
-        let wanted = "must not begin with ! nor have $ in it where it stands in pi's auth.json";
-        return Err(invalid("api_key", wanted));
-    }
-    if params.max_cost_usd.is_some_and(|cost| cost < 0.0) {
-        return Err(invalid("max_cost_usd", "must be 0 or more"));
-    }
-    if params.max_tokens.is_some_and(|tokens| tokens.0 < 0) {
-        return Err(invalid("max_tokens", "must be 0 or more"));
-    }
-    version_param(params.min_version.as_deref())?;
-    Ok(params)
-}
-
-/// pi's arguments before the prompt (agent.md, How pi is called).
-fn arguments(params: &Params) -> Vec<String> {
-    let mut words = vec!["--mode", "json", "--model", &params.model];
-    match &params.session {
-        None => words.push("--no-session"),
-        Some(session) => words.extend(["--session", session]),
-    }
-    words.push("-p");
-    let tools = params.allowed_tools.as_ref().map(|tools| tools.join(","));
-    match tools.as_deref() {
-        None => {}
-        Some("") => words.push("--no-tools"),
-        Some(tools) => words.extend(["--tools", tools]),
-    }
-    if let Some(thinking) = &params.thinking {
-        words.extend(["--thinking", thinking]);
-    }
-    if let Some(text) = params.system_prompt.as_ref().filter(|_| params.append_system_prompt) {
-        words.extend(["--append-system-prompt", text]);
-    }
-    for extension in &params.extensions {
-        words.extend(["-e", extension]);
-    }
-    words.extend(params.extra_args.iter().map(String::as_str));
-    words.into_iter().map(str::to_owned).collect()
-}
-
-/// The task as pi is to read it. What begins with - or @ would be a flag or a file to pi, which
-/// knows no way to quote it in all versions: a blank in front makes it text.
-fn prompt(params: &Params) -> String {
-    let before = params
-        .system_prompt
-        .as_ref()
-        .filter(|text| !params.append_system_prompt && !text.is_empty());
-    let prompt = match before {
-        Some(text) => format!("{text}\n\n{}", params.prompt),
-        None => params.prompt.clone(),
-    };
-    if prompt.starts_with(['-', '@']) { format!(" {prompt}") } else { prompt }
-}
-
-/// A command line for lists: words that a shell would break are quoted, long ones are cut, and
-/// the key is masked.
-fn shown(words: &[String], key: Option<&str>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    let show = |word: &String| {
-        let word = masked(word, key);
-        let word = match word.char_indices().nth(AGENT_SHOWN_CHARS) {
-            Some((at, _)) => format!("{}…", &word[..at]),
-            None => word,
-        };
-        let bare = !word.is_empty() && (word == MASK || word.chars().all(plain));
-        if bare { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
-    };
-    words.iter().map(show).collect::<Vec<String>>().join(" ")
-}
-
-/// The pi of a run, without what is the run's alone: what is asked about itself.
-fn program_of(cx: &Cx, params: &Params) -> LaunchSpec {
-    LaunchSpec {
-        program: pi_program(cx, params.pi_path.clone()),
-        arguments: Vec::new(),
-        first: vec![],
-        command: String::new(),
-        name: None,
-        workdir: params.workspace.clone(),
-        env: params.env.clone().into_iter().collect(),
-        stdin: Stdin::Null,
-        tty: None,
-        split: true,
-        whole: true,
-    }
-}
-
-/// From the params to what is started.
-fn planned(params: Params, program: LaunchSpec) -> AgentStart {
-    let (words, prompt) = (arguments(&params), prompt(&params));
-    let limit = |given: Option<Int>, default_ms| {
-        given.map_or(default_ms, |given| given.clamped(1, MAX_CONFIGURABLE_POLL_MS))
-    };
-    let first_event = params.first_event_timeout_ms;
-    let strict_model = params.strict_model.unwrap_or(true);
-    let spec = AgentSpec {
-        timeout_ms: limit(params.timeout_ms, AGENT_TIMEOUT_MS),
-        idle_timeout_ms: limit(params.idle_timeout_ms, AGENT_IDLE_TIMEOUT_MS),
-        first_event_timeout_ms: first_event.map(|ms| ms.clamped(1, MAX_CONFIGURABLE_POLL_MS)),
-        max_cost_usd: params.max_cost_usd,
-        max_tokens: params.max_tokens.map(|tokens| tokens.clamped(0, u64::MAX)),
-        stream: params.stream.unwrap_or(true),
-        raw_log: params.raw_log,
-        strict_model,
-    };
-    // A word that short is no key, and may well be a part of what pi writes of itself.
-    let secret = params.api_key.clone().filter(|key| key.len() >= AGENT_SECRET_MIN_BYTES);
-    let settings = RunSettings {
-        keep_events: params.keep_events,
-        asked: Asked::of(&params.model, strict_model),
-        label: params.label,
-        secret: secret.map(|key| Secret::new(key.as_bytes())),
-    };
-    let called = Called {
-        tools: params.allowed_tools,
-        extensions: params.extensions,
-        session: params.session,
-        isolated: params.isolation.as_deref() == Some("run"),
-        ..Called::default()
-    };
-    let mut launch = program;
-    let key = params.api_key;
-    let provider = settings.asked.provider.clone();
-    if let Some(key) = &key {
-        let rivals = keys::rivals_of(&provider).iter().map(|name| (*name, None));
-        let variable = keys::variable_of(&provider).map(|name| (name, Some(key.clone())));
-        for (name, value) in rivals.chain(variable) {
-            launch.env.retain(|(other, _)| other != name);
-            launch.env.push((name.to_owned(), value));
-        }
-    }
-    // In a file of the run's own it comes before what was copied there. (One that pi would not take
-    // for a key there goes into the variable alone.)
-    let key_of = key.as_deref().filter(|key| is_plain_key(key)).map(|_| provider);
-    let program = std::slice::from_ref(&launch.program);
-    let all = [program, &words, std::slice::from_ref(&prompt)].concat();
-    launch.command = shown(&all, key.as_deref());
-    launch.arguments = words.into_iter().map(OsString::from).collect();
-    let keep_agent_dir = params.keep_agent_dir;
-    AgentStart { launch, spec, settings, called, prompt, secret: key, key_of, keep_agent_dir }
-}
-
-/// The result of a run that was cancelled before its pi has told what it is.
-pub(super) fn cancelled(cx: &Cx, raw: &str) -> Result<Vec<u8>, RpcError> {
-    let params = read(raw)?;
-    let program = program_of(cx, &params);
-    unstarted(cx, planned(params, program), Some(Stop::Cancelled), None)
-}
-
-/// Puts a run off until this session has found out what its pi is.
-fn put_off(engine: &mut Engine, call: &Call<'_>, id: SessionId) -> Answer {
-    engine.defer(call, METHOD.name, id, |ticket, now_ns| Wait {
-        saw_leader: false,
-        ..Wait::new(ticket, Agent::ID, WaitKind::Start, now_ns)
-    })
-}
-
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let mut params = read(call.params)?;
+    let params = params::read(call.params)?;
     room_for_one(engine)?;
-    let program = program_of(&engine.cx, &params);
-    let oldest = version_param(params.min_version.as_deref())?;
-    let version = match probe::version(engine, call.after, &program, &oldest) {
-        Found::Known(version) => version,
-        Found::Asked(id) => return Ok(put_off(engine, call, id)),
-        Found::Never(why) => {
-            let start = planned(params, program);
-            return unstarted(&engine.cx, start, None, Some(&why)).map(Answer::Json);
-        }
+    let cx = &engine.cx;
+    let program = pi_program(cx, params.pi_path());
+    let workspace = params.workspace().map(|dir| cx.resolved_cwd(Some(dir)));
+    // A name is looked up on a PATH, which may have relative directories.
+    let looked_up = [workspace.as_deref().unwrap_or(""), params.path().unwrap_or(""), &program];
+    let key = if program.contains('/') { program.clone() } else { looked_up.join("\n") };
+    let raw: &RawValue = serde_json::from_str(call.params)
+        .map_err(|error| RpcError::invalid_param("params", error.to_string()))?;
+    let order = Order {
+        verb: Verb::Run,
+        pi: program.as_str().into(),
+        workspace: workspace.as_deref().map(Into::into),
+        kept_in: cx.keeper.place().path().map(|dir| dir.to_string_lossy().into_owned().into()),
+        known: cx.books.agent.known(&key, cx.now_ns),
+        others: starting(engine),
+        params: raw,
     };
-    if params.allowed_tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
-        match probe::tools(engine, call.after, &program, &version) {
-            Err(id) => return Ok(put_off(engine, call, id)),
-            Ok(tools) => map_tools(&mut params, &tools, &version)?,
-        }
-    }
-    let wait_ms = params.wait_ms.map(|ms| ms.clamped(0, MAX_CONFIGURABLE_POLL_MS));
-    let mut start = planned(params, program);
-    start.called.version = Some(version.to_string());
-    let id = match begin(engine, start)? {
-        Err(result) => return Ok(Answer::Json(result)),
-        Ok(id) => id,
+    let most_ms = params.timeout_ms().saturating_add(KILL_GRACE_MS);
+    let asks_ms = most_ms.saturating_add(ASKING_MOST_MS);
+    let label = params.label().map(str::to_owned);
+    let run = AgentRunState {
+        pi: program.clone(),
+        model: params.model().to_owned(),
+        stream: params.streams(),
+        most_ms: Some(most_ms),
+        is_starting: true,
+        awaited: false,
+        left: false,
+        cancelled: false,
+        so_far: params.nothing_so_far(),
+        label,
     };
+    let id = launch(engine, &order, params.command(&program), (key, asks_ms, Some(Box::new(run))))?;
+    tell_starting(engine);
+    let wait_ms = params.wait_ms();
     let answer = engine.wait_for(call, id, |ticket, now_ns| Wait {
         // The wait is for all processes of the run to be gone, not for the leader alone.
         saw_leader: false,
@@ -411,52 +73,9 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
         ..Wait::new(ticket, Agent::ID, WaitKind::Start, now_ns)
     });
     if let Some(Entry { core, family: State::Agent(own) }) = engine.sessions.get_mut(id)
-        && let Agent::Run(run) = &mut **own
+        && let Some(run) = &mut own.run
     {
         run.awaited = !core.waits.is_empty();
     }
     Ok(answer)
-}
-
-/// Names the tools as pi does. A name that pi does not have may be an extension's, where one is
-/// named.
-fn map_tools(params: &mut Params, tools: &[String], version: &Version) -> Result<(), RpcError> {
-    let Some(asked) = &params.allowed_tools else { return Ok(()) };
-    let extra = params.extra_args.iter();
-    let mut extra = extra.map(|word| word.split('=').next().unwrap_or_default());
-    let extended =
-        !params.extensions.is_empty() || extra.any(|word| matches!(word, "-e" | "--extension"));
-    let mapped = mapped_tools(asked, tools, extended).map_err(|name| {
-        let (name, known) = (wire::quoted(&format!("{name:?}")), tools.join(", "));
-        let message = format!("allowed_tools: pi {version} has no tool {name}: it has {known}");
-        RpcError::invalid_param("allowed_tools", message)
-    })?;
-    params.allowed_tools = Some(mapped);
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// rule: agent.md, agent_execute, params: api_key goes into the provider's variable where that
-    ///   is known, else into a file of pi's; never on a command line
-    #[test]
-    fn a_key_is_on_no_command_line() {
-        for model in ["anthropic/x", "of-mine/y"] {
-            let given = format!(r#"{{"prompt":"x","model":"{model}","api_key":"s3cret"}}"#);
-            let words = arguments(&read(&given).expect("params")).join(" ");
-            assert_eq!(words, format!("--mode json --model {model} --no-session -p"));
-        }
-    }
-
-    /// rule: agent.md, agent_execute, params: api_key is masked in command, lists and logs
-    #[test]
-    fn lists_show_a_command_that_a_shell_would_take_without_its_key() {
-        let words = ["pi", "-p", "it's s3cret", "", "--api-key", "s3cret"].map(str::to_owned);
-        let expected = r"pi -p 'it'\''s ***' '' --api-key ***";
-        assert_eq!(shown(&words, Some("s3cret")), expected);
-        let long = shown(&["é".repeat(AGENT_SHOWN_CHARS + 1)], None);
-        assert_eq!(long, format!("'{}…'", "é".repeat(AGENT_SHOWN_CHARS)));
-    }
 }

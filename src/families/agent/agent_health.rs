@@ -1,13 +1,16 @@
 //! agent_health: whether pi is there, and which (agent.md).
 
-use super::probe::{Question, ask, unhealthy};
-use super::{Agent, pi_program, version_param};
+use super::{Agent, launch, pi_program};
+use crate::agent::params::version_param;
+use crate::agent::protocol::{Order, Verb};
 use crate::engine::contract::{Answer, Call};
-use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::families::{Engine, Method, Numbered};
-use crate::pure::agent::program::Version;
 use crate::session::wait::{Wait, WaitKind};
 use crate::wire::{self, Kind, RpcError};
+use serde_json::value::RawValue;
+
+/// The program keeps its own time, which is less; a program that does not is ended.
+const HEALTH_MOST_MS: u64 = 10_000;
 
 pub(crate) const METHOD: Method = Method {
     name: "agent_health",
@@ -35,33 +38,30 @@ wire::params! {
     }
 }
 
-fn read(raw: &str) -> Result<(Params, Version), RpcError> {
+fn read(raw: &str) -> Result<Params, RpcError> {
     let params: Params = wire::read_params(raw)?;
-    let oldest = version_param(params.min_version.as_deref())?;
-    Ok((params, oldest))
+    version_param(params.min_version.as_deref())?;
+    Ok(params)
 }
 
 fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
-    let (params, oldest) = read(call.params)?;
-    let program = pi_program(&engine.cx, params.pi_path);
-    let launch = LaunchSpec {
-        program,
-        arguments: vec![],
-        first: vec![],
-        command: String::new(),
-        name: None,
-        workdir: None,
-        env: vec![],
-        stdin: Stdin::Null,
-        tty: None,
-        split: false,
-        whole: true,
+    let params = read(call.params)?;
+    let program = pi_program(&engine.cx, params.pi_path.as_deref());
+    let raw: &RawValue = serde_json::from_str(call.params)
+        .map_err(|error| RpcError::invalid_param("params", error.to_string()))?;
+    let order = Order {
+        verb: Verb::Health,
+        pi: program.as_str().into(),
+        workspace: None,
+        kept_in: None,
+        known: None,
+        others: 0,
+        params: raw,
     };
-    match ask(engine, &launch, Question::Health(oldest)) {
-        Err(why) => Ok(Answer::of(&unhealthy(launch.program, why))),
-        Ok(id) => Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
-            saw_leader: false,
-            ..Wait::new(ticket, Agent::ID, WaitKind::Poll, now_ns)
-        })),
-    }
+    let command = format!("{program} --version");
+    let id = launch(engine, &order, command, (program.clone(), HEALTH_MOST_MS, None))?;
+    Ok(engine.wait_for(call, id, |ticket, now_ns| Wait {
+        saw_leader: false,
+        ..Wait::new(ticket, Agent::ID, WaitKind::Poll, now_ns)
+    }))
 }

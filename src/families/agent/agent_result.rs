@@ -64,10 +64,10 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let Some(Entry { core, family: State::Agent(own) }) = engine.sessions.get_mut(id) else {
         return Err(unknown(engine, id));
     };
-    let Agent::Run(run) = &mut **own else { return Err(unknown(engine, id)) };
+    let Some(run) = &mut own.run else { return Err(unknown(engine, id)) };
     run.cancelled |= params.cancel;
     if core.waits.is_empty() {
-        run.spec.stream = params.stream;
+        run.stream = params.stream;
     }
     let wait_ms = params.wait_ms.map(|ms| ms.clamped(0, MAX_CONFIGURABLE_POLL_MS));
     engine.cx.touch(core);
@@ -81,7 +81,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
 fn unknown(engine: &Engine, id: SessionId) -> RpcError {
     let mut running = String::new();
     for Entry { core, family } in engine.sessions.iter() {
-        if matches!(family.agent(), Some(Agent::Run(_))) && !told_all(core) {
+        if family.agent().is_some_and(|own| own.run.is_some()) && !told_all(core) {
             let comma = if running.is_empty() { "running now: " } else { ", " };
             running = format!("{running}{comma}{}", core.id);
         }

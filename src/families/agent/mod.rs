@@ -1,41 +1,39 @@
-//! The pi harness (agent.md): runs of pi from their start to their result, and what they tell
-//! meanwhile. `start` has how a run begins, `run` its clocks and budgets, `probe` what pi says of
-//! itself, `agent_dir` what a run needs on a disk; what the stream of pi means is decided in
-//! `pure/agent/`.
+//! Runs of pi (agent.md): each is a session in which execd's own program runs pi (`crate::agent`).
+//! Here its lines are passed on: events to the client that waits, the result as it is.
 
 pub mod agent_capabilities;
-pub mod agent_dir;
 pub mod agent_execute;
 pub mod agent_health;
 pub mod agent_result;
-pub mod keys;
 mod model;
-pub mod probe;
-pub mod run;
-pub mod start;
 
-use super::{Cx, Engine, Entry, Family, Method, Numbered};
+use std::collections::BTreeMap;
+
+use super::{Cx, Engine, Family, Method, Numbered};
+use crate::agent::protocol::{EVENT_BEGINS, Known, Order, OtherStarts, Said};
+use crate::agent::{FLAG, NAME, lost_run};
 use crate::engine::client::Client;
 use crate::engine::closing::Closing;
-use crate::engine::contract::cx::Effect;
 use crate::engine::judge::status_fields;
-use crate::engine::streams::end_with;
+use crate::engine::launch::{LaunchSpec, Stdin};
 use crate::limits::{KILL_GRACE_MS, NS_PER_MS, RUNNING_AGENTS_MAX};
-use crate::pure::agent::program::Version;
-use crate::pure::agent::{End, GoingOn, Stop, Told};
 use crate::pure::process::killed::KilledBy;
-use crate::pure::time::rfc3339::format_utc_ms;
-use crate::session::Session;
+use crate::pure::process::life::ExitStatus;
 use crate::session::ending::{Ending, SIGTERM};
-use crate::session::output::Source;
 use crate::session::wait::{Moment, Wait, WaitKind, Why};
-use crate::sys::agent_dirs::SWEEP_FLAG;
-use crate::sys::child::Usage;
+use crate::session::{Listing, Session, SessionId, Ways};
 use crate::wire::{self, Reason, RpcError};
-use agent_dir::{EXIT_NOT_STARTED, NOT_STARTED};
 use agent_result::Results;
-use probe::{Probe, Versions};
-use run::Run;
+use serde::Serialize;
+
+/// Bytes of a run's output that no unified-exec call has told.
+const AGENT_UNREAD_BYTES: usize = 64 * 1024;
+/// Bytes of one line of the program: a result has at most half of that.
+const AGENT_LINE_BYTES: usize = 64 * 1024 * 1024;
+/// Programs of pi that are remembered.
+const AGENT_KNOWN_MAX: usize = 64;
+/// How long it is remembered what a program of pi has told of itself: an upgrade is noticed then.
+const AGENT_KNOWN_MS: u64 = 60_000;
 
 /// The rows of the table of methods.
 pub const METHODS: &[Method] = &[
@@ -47,32 +45,114 @@ pub const METHODS: &[Method] = &[
 
 /// What is kept of a session in which pi runs.
 #[derive(Debug)]
-pub enum Agent {
-    /// Pi runs a task.
-    Run(Box<Run>),
-    /// Pi is only asked about itself.
-    Probe(Probe),
+pub struct Agent {
+    /// The last line of the program, of which the end has not come.
+    line: Vec<u8>,
+    /// That line is too long: the rest of it is passed over.
+    is_skipped: bool,
+    /// By what its pi is remembered.
+    program: String,
+    /// What the program was to come to, once it has said so.
+    outcome: Option<RunOutcome>,
+    /// The session is ended at this time of the monotonic clock, whatever its program does.
+    hard_ns: u64,
+    /// How it was called; none of a pi that is only asked for its version.
+    run: Option<Box<AgentRunState>>,
+}
+
+/// What is kept of a run.
+#[derive(Debug)]
+struct AgentRunState {
+    pi: String,
+    model: String,
+    label: Option<String>,
+    /// The run's events are sent as they come.
+    stream: bool,
+    /// How long the run may take from pi's start on, until pi is started.
+    most_ms: Option<u64>,
+    /// The model has not begun to answer.
+    is_starting: bool,
+    /// Somebody waits for the run's result, or did until the connection was gone.
+    awaited: bool,
+    /// Whoever waited for its result was told that it goes on: the result is remembered.
+    left: bool,
+    /// agent_result has said that it is to end.
+    cancelled: bool,
+    /// How far it is: fields of JSON in braces.
+    so_far: Vec<u8>,
+}
+
+/// What a run, or a question, has come to.
+#[derive(Debug)]
+enum RunOutcome {
+    /// Its result as it is.
+    AsItIs(Vec<u8>),
+    /// The result of a run whose pi was started.
+    Ran(Vec<u8>),
+    /// The same of one that somebody else has ended.
+    Cancelled(Vec<u8>),
+    /// The params are wrong.
+    Refused(String),
+}
+
+/// A run that goes on, where its request is answered before its end; behind this stands how far it
+/// is.
+#[derive(Debug, Serialize)]
+struct GoingOn {
+    /// Always true: a result does not have it.
+    running: bool,
+    /// The id of its session, by which agent_result finds it.
+    run_id: u64,
+    /// Since the request.
+    duration_ms: u64,
+}
+
+/// What is told of a run besides what its program says.
+#[derive(Debug, Serialize)]
+struct RunLog<'a> {
+    /// Where the log is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_path: Option<String>,
+    /// The first byte of the run's output that the log still has, where it has lost some before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_from: Option<u64>,
+    /// By whom the run was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    killed_by: Option<&'a str>,
 }
 
 /// What is remembered besides the sessions.
 #[derive(Debug, Default)]
 pub struct Books {
-    /// What is known of programs of pi.
-    pub versions: Versions,
+    /// What programs of pi have told of themselves, and when.
+    known: BTreeMap<String, (u64, Known)>,
     /// What runs have come to that nobody waited for to their end.
-    pub results: Results,
+    results: Results,
 }
 
-/// What an api_key is replaced by wherever it could be seen.
-const MASK: &str = "***";
+impl Books {
+    fn known(&self, program: &str, now_ns: u64) -> Option<Known> {
+        let (at_ns, known) = self.known.get(program)?;
+        (now_ns < at_ns + AGENT_KNOWN_MS * NS_PER_MS).then(|| known.clone())
+    }
 
-/// What is told of a run that could not be started, besides the reason.
-const INSTALL: &str = "install it with npm install -g @earendil-works/pi-coding-agent, or name it \
-                       by pi_path or EXECD_PI";
+    fn note_known(&mut self, program: &str, known: Known, now_ns: u64) {
+        if self.known.len() >= AGENT_KNOWN_MAX && !self.known.contains_key(program) {
+            // Asking again costs a start of pi, no more.
+            self.known.clear();
+        }
+        self.known.insert(program.to_owned(), (now_ns, known));
+    }
+}
 
 /// Whether everything that a session's end is about is over: gone, or given up.
 fn ending_over(core: &Session) -> bool {
     core.ending.as_ref().is_some_and(Ending::over)
+}
+
+/// Whether a session's program has ended what it has started, as it does before it exits.
+fn is_clean(core: &Session) -> bool {
+    core.status() == Some(ExitStatus::Code(0))
 }
 
 /// Whether a session has nothing more to tell: all of it has ended, or what is left cannot be
@@ -80,17 +160,8 @@ fn ending_over(core: &Session) -> bool {
 fn told_all(core: &Session) -> bool {
     let gone = core.ending.as_ref().is_some_and(Ending::all_gone);
     let left = core.status().is_some() && !gone;
-    ending_over(core) && (core.life.finished() || left)
-}
-
-/// Why a program could not be started, with what to do where it is missing.
-fn start_failure(program: &str, failure: &str) -> String {
-    if failure.starts_with("spawn ") && failure.contains("ENOENT") {
-        return format!("{program} was not found: {INSTALL}");
-    }
-    // The reason names the param as it is called here.
-    let of_workspace = failure.strip_prefix("workdir ").map(|rest| format!("workspace {rest}"));
-    of_workspace.unwrap_or_else(|| failure.to_owned())
+    let finished = core.life.finished();
+    (finished && is_clean(core)) || (ending_over(core) && (finished || left))
 }
 
 /// Sends an event of a run, which is JSON, to the client that asked for the run; `request`: the
@@ -102,11 +173,10 @@ fn send_event(client: &mut Client, request: &str, event: &[u8]) {
     client.notify_json("agent_event", &note);
 }
 
-/// Refuses one more run when as many go on as may, or wait for pi to tell what it is.
+/// Refuses one more run when as many go on as may.
 fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
-    let is_run = |family: &super::State| matches!(family.agent(), Some(Agent::Run(_)));
-    let waiting = engine.sessions.iter().map(|one| one.core.deferred.len());
-    let running = engine.sessions.running(is_run) + waiting.sum::<usize>();
+    let is_run = |family: &super::State| family.agent().is_some_and(|own| own.run.is_some());
+    let running = engine.sessions.running(is_run);
     if running < RUNNING_AGENTS_MAX.min(engine.cx.config.max_running) {
         return Ok(());
     }
@@ -117,26 +187,10 @@ fn room_for_one(engine: &Engine) -> Result<(), RpcError> {
     Err(RpcError::failed(Reason::TooManySessions, message))
 }
 
-/// How many runs have begun and not come to the model's first event.
-fn starting(engine: &Engine) -> u64 {
-    let is_starting = |one: &&Entry| match one.family.agent() {
-        Some(Agent::Run(run)) => run.is_starting() && one.core.status().is_none(),
-        _ => false,
-    };
-    engine.sessions.iter().filter(is_starting).count() as u64
-}
-
-/// The oldest version that a call takes.
-fn version_param(given: Option<&str>) -> Result<Version, RpcError> {
-    let wanted = "min_version must be a version, 0.70.0 say";
-    let given = given.unwrap_or(probe::OLDEST);
-    Version::parse(given).ok_or_else(|| RpcError::invalid_param("min_version", wanted.to_owned()))
-}
-
 /// The pi that is meant: the one given, or that of the settings. A path counts from where execd
 /// is, whatever the workspace.
-fn pi_program(cx: &Cx, given: Option<String>) -> String {
-    let program = given.unwrap_or_else(|| cx.config.pi.clone());
+fn pi_program(cx: &Cx, given: Option<&str>) -> String {
+    let program = given.map_or_else(|| cx.config.pi.clone(), str::to_owned);
     if program.contains('/') { cx.resolved_cwd(Some(&program)) } else { program }
 }
 
@@ -146,70 +200,111 @@ fn wait_of(core: &Session) -> Option<&Wait> {
     core.waits.iter().find(|wait| wait.asked_by == Agent::ID)
 }
 
-/// By whom a run is ended that is ended for this; `cancelled`: its request was.
-fn killed_by(stop: Stop, cancelled: bool, cx: &Cx) -> KilledBy {
-    match stop {
-        Stop::FirstEventTimeout(_)
-        | Stop::IdleTimeout(_)
-        | Stop::HardTimeout(_)
-        | Stop::Lingered => KilledBy::Timeout,
-        Stop::Cost(_) | Stop::Tokens(_) | Stop::ModelMismatch => KilledBy::Limit,
-        Stop::Cancelled if cancelled => KilledBy::Cancel,
-        Stop::Cancelled => cx.closing.as_ref().map_or(KilledBy::ClientGone, Closing::killed_by),
+/// Starts the program with this order. `command`: as lists show it.
+fn launch(
+    engine: &mut Engine,
+    order: &Order<'_>,
+    command: String,
+    (program, most_ms, run): (String, u64, Option<Box<AgentRunState>>),
+) -> Result<SessionId, RpcError> {
+    let is_run = run.is_some();
+    let spec = LaunchSpec {
+        program: order.pi.clone().into_owned(),
+        arguments: vec![],
+        own_program: Some([NAME, FLAG]),
+        command,
+        name: None,
+        workdir: order.workspace.clone().map(Into::into),
+        env: vec![],
+        stdin: Stdin::Pipe,
+        tty: None,
+        split: true,
+        whole: true,
+    };
+    let mut line = wire::to_json(order);
+    line.push(b'\n');
+    let id = engine.launch(&spec).map_err(|why| RpcError::failed(Reason::System, why))?;
+    if let Some(entry) = engine.sessions.get_mut(id) {
+        let core = &mut entry.core;
+        core.view = crate::session::view::View::new(AGENT_UNREAD_BYTES);
+        core.ways = Ways { own_cap: true, leader_first: true, speaks: true, ..core.ways };
+        if !is_run {
+            core.listing = Listing::Gone;
+        }
+        core.input.push(&line);
+        let (line, is_skipped, outcome) = (Vec::new(), false, None);
+        let hard_ns = engine.cx.now_ns.saturating_add(most_ms.saturating_mul(NS_PER_MS));
+        entry.family = Agent { line, is_skipped, program, outcome, hard_ns, run }.into();
+        engine.cx.touch(&mut entry.core);
+        engine.feed_now(id);
     }
+    Ok(id)
+}
+
+/// How many runs have begun and not come to the model's first event.
+fn starting(engine: &Engine) -> u64 {
+    let is_starting = |family: &super::State| {
+        family.agent().and_then(|own| own.run.as_ref()).is_some_and(|run| run.is_starting)
+    };
+    engine.sessions.running(is_starting) as u64
+}
+
+/// One more run has begun: each that is starting has so many more beside it.
+fn tell_starting(engine: &mut Engine) {
+    let others = starting(engine).saturating_sub(1);
+    let mut line = wire::to_json(&OtherStarts { others });
+    line.push(b'\n');
+    let mut told = Vec::new();
+    for one in engine.sessions.iter_mut() {
+        let run = one.family.agent().and_then(|own| own.run.as_ref());
+        let core = &mut one.core;
+        if run.is_some_and(|run| run.is_starting) && core.input.has_room(line.len()) {
+            core.input.push(&line);
+            told.push(core.id);
+        }
+    }
+    told.into_iter().for_each(|id| engine.feed_now(id));
 }
 
 impl Family for Agent {
     type Books = Books;
 
     fn is_hidden(&self) -> bool {
-        matches!(self, Self::Probe(_))
+        self.run.is_none()
     }
 
-    /// Others see the events that pi's stream is read as, and pi's stderr, unless the call asks for
-    /// the stream itself.
-    fn rewrite(
-        &mut self,
-        core: &mut Session,
-        (source, length): (Source, usize),
-        cx: &mut Cx,
-    ) -> Vec<u8> {
-        let bytes = &cx.reading.buffer[..length];
-        let Self::Run(run) = self else { return bytes.to_vec() };
-        if source == Source::Errors {
-            return run.push_stderr(bytes);
-        }
-        let raw = run.spec.raw_log.then(|| bytes.to_vec());
-        let events = run.advance(core, Some(length), cx);
-        // The run's deadlines have moved, or its budget is used up.
-        cx.touch(core);
-        raw.unwrap_or(events)
-    }
-
-    /// Events are never dropped (protocol.md, Notifications), so pi waits for a slow reader.
-    fn may_read(&self, core: &Session, cx: &Cx) -> bool {
-        match self {
-            Self::Run(run) if run.spec.stream => {
-                wait_of(core).is_none_or(|wait| cx.has_room_for(wait))
+    fn hear(&mut self, core: &mut Session, length: usize, cx: &mut Cx) {
+        let bytes = cx.reading.buffer[..length].to_vec();
+        let mut rest = &bytes[..];
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            let (part, behind) = (&rest[..end], &rest[end + 1..]);
+            rest = behind;
+            if std::mem::take(&mut self.is_skipped) {
+                continue;
             }
-            _ => true,
+            if self.line.is_empty() {
+                self.take_line(part, core, cx);
+            } else {
+                let mut line = std::mem::take(&mut self.line);
+                line.extend_from_slice(part);
+                self.take_line(&line, core, cx);
+            }
+        }
+        self.is_skipped |= self.line.len() + rest.len() > AGENT_LINE_BYTES;
+        if self.is_skipped {
+            self.line = Vec::new();
+        } else {
+            self.line.extend_from_slice(rest);
         }
     }
 
     fn due_ns(&self, core: &Session) -> Option<u64> {
-        let started_ns = core.facts.started_ns;
-        match self {
-            _ if core.status().is_some() => None,
-            Self::Run(run) => run.stop.is_none().then(|| started_ns + run.due_ms() * NS_PER_MS),
-            Self::Probe(probe) => probe.due_ns(core),
-        }
+        (core.status().is_none() && core.ending.is_none()).then_some(self.hard_ns)
     }
 
     fn step(own: Option<&mut Self>, core: &mut Session, cx: &mut Cx) {
-        match own {
-            Some(Self::Run(run)) => run.step(core, cx),
-            Some(Self::Probe(probe)) => probe.step(core, cx),
-            None => {}
+        if let Some(own) = own {
+            own.step_end(core, cx);
         }
     }
 
@@ -218,18 +313,16 @@ impl Family for Agent {
         core: &Session,
         wait: &Wait,
         at: &Moment,
-        cx: &Cx,
+        _cx: &Cx,
     ) -> Option<Why> {
-        let (over, why) = match own? {
-            // The others are asked again, and begin to run then.
-            Self::Probe(_) if wait.kind == WaitKind::Start => {
-                (wait.cancelled || cx.closing.is_some(), Why::Cancelled)
-            }
-            Self::Probe(_) => (told_all(core) || wait.cancelled, Why::Completed),
-            Self::Run(_) if told_all(core) => (true, Why::Completed),
+        let own = own?;
+        let (over, why) = if told_all(core) {
+            (true, Why::Completed)
+        } else if wait.cancelled && own.run.is_some() {
             // Who has begun the run and cancels that waits for what it has cost.
-            Self::Run(_) if wait.cancelled => (wait.kind == WaitKind::Poll, Why::Cancelled),
-            Self::Run(_) => (wait.due_ns.is_some_and(|due| due <= at.now_ns), Why::Deadline),
+            (wait.kind == WaitKind::Poll, Why::Cancelled)
+        } else {
+            (wait.due_ns.is_some_and(|due| due <= at.now_ns), Why::Deadline)
         };
         over.then_some(why)
     }
@@ -242,170 +335,186 @@ impl Family for Agent {
         cx: &mut Cx,
     ) -> bool {
         let Some(pending) = cx.take_pending(wait.ticket) else { return false };
-        match own {
-            Some(Self::Run(run)) if why != Why::Completed => {
+        let Some(own) = own else { return false };
+        if why != Why::Completed {
+            let told = own.so_far(core, cx);
+            if let Some(run) = &mut own.run {
                 // Where who began it has an answer, or is gone, nobody needs to wait any more.
                 let of_execute = |one: &Wait| one.kind == WaitKind::Start;
                 (run.awaited, run.left) = (core.waits.iter().any(of_execute), true);
-                let told = run.going_on(core, cx);
-                cx.clients.reply(&pending, &told);
-                return false;
             }
-            Some(Self::Run(run)) => {
-                // What agent_execute answers with is nowhere else.
-                run.left &= wait.kind == WaitKind::Poll;
-                let result = run.result(core, cx);
-                cx.tell_end_to(pending.client, core.id);
+            if let Some(client) = cx.clients.get_mut(pending.client) {
+                client.reply_json(&pending.id, &told, false);
+            }
+            return false;
+        }
+        if let Some(run) = &mut own.run {
+            // What agent_execute answers with is nowhere else.
+            run.left &= wait.kind == WaitKind::Poll;
+            cx.tell_end_to(pending.client, core.id);
+        }
+        match own.result(core, cx) {
+            Ok(result) => {
                 if let Some(client) = cx.clients.get_mut(pending.client) {
                     client.reply_json(&pending.id, &result, false);
                 }
             }
-            Some(Self::Probe(_)) if wait.kind == WaitKind::Start => {
-                let mut put_off = core.deferred.iter();
-                let own = put_off.find(|one| one.ticket == Some(wait.ticket));
-                let params = own.map_or("", |one| &one.params);
-                if let (Ok(result), Some(client)) =
-                    (agent_execute::cancelled(cx, params), cx.clients.get_mut(pending.client))
-                {
-                    client.reply_json(&pending.id, &result, false);
-                }
-                return false;
-            }
-            Some(Self::Probe(probe)) => {
-                let health = probe.health(core, wait.cancelled);
-                cx.clients.reply(&pending, &health);
-            }
-            None => {}
+            Err(error) => cx.clients.refuse(&pending, &error),
         }
         core.observed = true;
         true
     }
 
     fn remember(own: Option<&mut Self>, core: &mut Session, _: &str, cx: &mut Cx) {
-        let Some(Self::Run(run)) = own else { return };
-        if std::mem::take(&mut run.left) {
-            let result = run.result(core, cx);
+        let Some(own) = own else { return };
+        if own.run.as_mut().is_some_and(|run| std::mem::take(&mut run.left))
+            && let Ok(result) = own.result(core, cx)
+        {
             cx.books.agent.results.keep(core.id, result);
         }
-        let files = std::mem::take(&mut run.leaves_files);
-        cx.effects.extend(files.then_some(Effect::TidyUp(SWEEP_FLAG)));
     }
 }
 
-impl Run {
-    /// Hands the run so many bytes that were read, or tells it that no more will come. The events
-    /// that this makes go to the client that waits for its result, and are given as lines.
-    fn advance(&mut self, core: &Session, length: Option<usize>, cx: &mut Cx) -> Vec<u8> {
-        let now_ms = (cx.now_ns - core.facts.started_ns) / NS_PER_MS;
-        let wait = wait_of(core).filter(|_| self.spec.stream);
-        let pending = wait.and_then(|wait| cx.pending.get(&wait.ticket));
-        let mut reader = pending
-            .and_then(|pending| Some((cx.clients.get_mut(pending.client)?, pending.id.as_json())));
-        let doing = &mut self.doing;
-        let mut lines = Vec::new();
-        let mut tell = |told: &Told<'_>| {
-            doing.note(told);
-            let event = wire::to_json(told);
-            if let Some((client, request)) = &mut reader {
-                send_event(client, request, &event);
-            }
-            lines.extend_from_slice(&event);
-            lines.push(b'\n');
-        };
-        match length {
-            Some(length) => self.run.push(&cx.reading.buffer[..length], now_ms, &mut tell),
-            None => self.run.finish(now_ms, &mut tell),
-        }
-        lines
-    }
+/// Fields of an object of JSON, one behind the other.
+fn joined(objects: &[&[u8]]) -> Vec<u8> {
+    let inner = objects.iter().map(|object| object.get(1..object.len() - 1).unwrap_or_default());
+    let inner: Vec<&[u8]> = inner.filter(|fields| !fields.is_empty()).collect();
+    [b"{", &inner.join(&b","[..])[..], b"}"].concat()
+}
 
-    /// A run that was cancelled, whose time is over or whose budget is used up is ended; what a
-    /// run that has ended left behind is ended too.
-    fn step(&mut self, core: &mut Session, cx: &mut Cx) {
-        let wait = wait_of(core);
-        let begun = wait.filter(|one| one.kind == WaitKind::Start);
-        let unheard = wait.is_none();
-        let closes = wait.is_some_and(|one| cx.closes_for(cx.client_of(one)));
-        let cancelled = closes || begun.is_some_and(|one| one.cancelled);
-        self.stop = self.stop.or_else(|| self.over_bounds());
-        if core.status().is_some() {
-            let being_ended = core.ending.as_ref().is_some_and(|ending| !ending.over());
-            if !std::mem::replace(&mut self.swept, true) && !being_ended {
-                cx.end_members(core, SIGTERM, KILL_GRACE_MS);
-            }
-            // While somebody still waits: what is told at the stream's end is told like all else.
-            if told_all(core) && !std::mem::replace(&mut self.finished, true) {
-                let events = self.advance(core, None, cx);
-                end_with(core, &self.end_stderr(), cx);
-                end_with(core, if self.spec.raw_log { &[] } else { &events }, cx);
+impl Agent {
+    /// Takes one line of the program.
+    fn take_line(&mut self, line: &[u8], core: &mut Session, cx: &mut Cx) {
+        if line.starts_with(EVENT_BEGINS) {
+            let streams = self.run.as_ref().is_some_and(|run| run.stream);
+            let wait = wait_of(core).filter(|_| streams);
+            let pending = wait.and_then(|wait| cx.pending.get(&wait.ticket));
+            if let Some(pending) = pending
+                && let Some(client) = cx.clients.get_mut(pending.client)
+            {
+                send_event(client, pending.id.as_json(), line);
             }
             return;
         }
-        let now_ms = (cx.now_ns - core.facts.started_ns) / NS_PER_MS;
-        // Whoever began to end a run whose program lives meant the run, also where all of it is
-        // gone by now and only not reaped. A result that nobody can be given is not worth its
-        // costs.
-        let asked =
-            cancelled || self.cancelled || core.ending.is_some() || (self.awaited && unheard);
-        let asked = asked.then_some(Stop::Cancelled);
-        self.note_held(core.output.is_held(), now_ms);
-        if !core.is_starting() {
-            self.exec_ms.get_or_insert(now_ms);
-        }
-        self.stop = self.stop.or(asked).or_else(|| self.late(now_ms));
-        if let Some(stop) = self.stop
-            && core.ending.is_none()
-        {
-            cx.debug(format_args!("session {}: the run is ended: {stop:?}", core.id));
-            let by =
-                killed_by(stop, self.cancelled || begun.is_some_and(|wait| wait.cancelled), cx);
-            cx.begin_ending(core, SIGTERM, KILL_GRACE_MS, by.into());
-        }
-    }
-
-    /// How far a run is that goes on.
-    fn going_on(&self, core: &Session, cx: &Cx) -> GoingOn<'_> {
-        GoingOn {
-            run_id: core.id,
-            duration_ms: (cx.now_ns - core.facts.started_ns) / NS_PER_MS,
-            doing: self.doing.line(),
-            log_path: cx.log_path(core.id),
-            ..self.run.going_on()
-        }
-    }
-
-    /// The result of a run that has ended, as JSON.
-    fn result(&mut self, core: &Session, cx: &mut Cx) -> Vec<u8> {
-        self.advance(core, None, cx);
-        let log_path = cx.log_path(core.id);
-        let started_at = format_utc_ms(core.facts.started_wall_ms);
-        let ended_ns = core.reaped_ns.unwrap_or(cx.now_ns);
-        let (exit_code, signal) = status_fields(core.status());
-        let stderr = self.stderr();
-        let failure = core.start.failure();
-        // The process that was to become pi may have failed.
-        let made_ready = self.leaves_files && exit_code == Some(EXIT_NOT_STARTED);
-        let failure = failure.or_else(|| stderr.strip_prefix(NOT_STARTED).filter(|_| made_ready));
-        let failure = failure.map(|why| start_failure(&core.start.program, why.trim_end()));
-        // The stream's last line may have had no end, and is read only now.
-        self.stop = self.stop.or_else(|| self.over_bounds());
-        let usage = core.tree_usage();
-        let end = End {
-            stop: self.stop,
-            failure: failure.as_deref(),
-            exit_code: exit_code.filter(|_| failure.is_none()),
-            signal: signal.as_deref(),
-            killed_by: core.killed_by(),
-            stderr: &stderr,
-            duration_ms: (ended_ns - core.facts.started_ns) / NS_PER_MS,
-            log_path: log_path.as_deref(),
-            log_from: cx.log_from(core.id),
-            cpu_seconds: usage.map(Usage::cpu_seconds),
-            max_rss_kib: usage.map(|usage| usage.max_rss_kib),
-            started_at: &started_at,
-            started_at_once: self.started_at_once(),
-            ..self.called.end()
+        // It has the key of nobody, and whoever finds a fault wants to see it.
+        let Ok(said) = serde_json::from_slice::<Said<'_>>(line) else {
+            return cx.debug(format_args!("session {}: a line of {} bytes", core.id, line.len()));
         };
-        wire::to_json(&self.run.report(&end))
+        match (said, &mut self.run) {
+            (Said::Known(known), _) => {
+                let now_ns = cx.now_ns;
+                cx.books.agent.note_known(&self.program, known, now_ns);
+            }
+            (Said::Begun(_), Some(run)) => run.is_starting = false,
+            (Said::SoFar(fields), Some(run)) => {
+                run.so_far = fields.get().as_bytes().to_vec();
+                if let Some(most_ms) = run.most_ms.take() {
+                    self.hard_ns = cx.now_ns.saturating_add(most_ms.saturating_mul(NS_PER_MS));
+                }
+            }
+            (Said::Refused(message), _) => {
+                self.outcome = Some(RunOutcome::Refused(message.into_owned()));
+            }
+            (Said::Unstarted(result), _) | (Said::Result(result), None) => {
+                self.outcome = Some(RunOutcome::AsItIs(result.get().as_bytes().to_vec()));
+            }
+            (Said::Result(result), Some(_)) => {
+                self.outcome = Some(RunOutcome::Ran(result.get().as_bytes().to_vec()));
+            }
+            (Said::Cancelled(result), _) => {
+                self.outcome = Some(RunOutcome::Cancelled(result.get().as_bytes().to_vec()));
+            }
+            (Said::Begun(_) | Said::SoFar(_), None) => {}
+        }
     }
+
+    /// What was cancelled, or has lasted longer than its program lets it, is ended; so is what a
+    /// program left behind that was killed.
+    fn step_end(&mut self, core: &mut Session, cx: &mut Cx) {
+        if core.status().is_some() {
+            if core.ending.is_none() && !is_clean(core) {
+                cx.end_members(core, SIGTERM, KILL_GRACE_MS);
+            }
+            return;
+        }
+        if core.ending.is_some() {
+            return;
+        }
+        let wait = wait_of(core);
+        let begun = wait.filter(|one| one.kind == WaitKind::Start || self.run.is_none());
+        let cancels = begun.is_some_and(|one| one.cancelled);
+        let closes = wait.is_some_and(|one| cx.closes_for(cx.client_of(one)));
+        let unheard = wait.is_none();
+        let (cancelled, unheard) = match &self.run {
+            Some(run) => (run.cancelled, run.awaited && unheard),
+            None => (false, unheard),
+        };
+        let by = if cancels || cancelled {
+            KilledBy::Cancel
+        } else if closes || unheard {
+            // A result that nobody can be given is not worth its costs.
+            cx.closing.as_ref().map_or(KilledBy::ClientGone, Closing::killed_by)
+        } else if self.hard_ns <= cx.now_ns {
+            KilledBy::Timeout
+        } else {
+            return;
+        };
+        cx.debug(format_args!("session {}: the run is ended: {}", core.id, by.as_str()));
+        cx.begin_ending(core, SIGTERM, KILL_GRACE_MS, by.into());
+    }
+
+    /// How far a run is that goes on, as JSON.
+    fn so_far(&self, core: &Session, cx: &Cx) -> Vec<u8> {
+        let duration_ms = (cx.now_ns - core.facts.started_ns) / NS_PER_MS;
+        let known = wire::to_json(&GoingOn { running: true, run_id: core.id, duration_ms });
+        let so_far = self.run.as_ref().map_or(&b"{}"[..], |run| &run.so_far);
+        joined(&[&known, so_far, &log_fields(core, cx, None)])
+    }
+
+    /// What the session has come to, as JSON. Errors: the params were wrong.
+    fn result(&self, core: &Session, cx: &Cx) -> Result<Vec<u8>, RpcError> {
+        let by = core.is_killed_by();
+        Ok(match &self.outcome {
+            Some(RunOutcome::AsItIs(result)) => result.clone(),
+            Some(RunOutcome::Ran(result)) => joined(&[result, &log_fields(core, cx, None)]),
+            Some(RunOutcome::Cancelled(result)) => joined(&[result, &log_fields(core, cx, by)]),
+            Some(RunOutcome::Refused(message)) => {
+                return Err(RpcError::invalid_param("allowed_tools", message.clone()));
+            }
+            None => {
+                let Some(run) = &self.run else { return Ok(self.lost_health(by.is_some())) };
+                let (_, signal) = status_fields(core.status());
+                let called = (&*run.pi, &*run.model, run.label.as_deref());
+                let words = lost_words(core, cx);
+                let words = if by.is_some() { "" } else { &words };
+                let result = lost_run(called, by.is_some(), signal.as_deref(), words);
+                joined(&[&result, &log_fields(core, cx, by)])
+            }
+        })
+    }
+
+    /// The answer of agent_health whose program has ended without one.
+    fn lost_health(&self, cancelled: bool) -> Vec<u8> {
+        let why = if cancelled { "cancelled before pi answered" } else { "pi could not be asked" };
+        wire::to_json(&serde_json::json!({"ok": false, "path": self.program, "error": why}))
+    }
+}
+
+/// Why there is no result, and who is left of the run.
+fn lost_words(core: &Session, cx: &Cx) -> String {
+    let left = cx.named_holders(core);
+    let names: Vec<String> =
+        left.iter().map(|one| format!("{} (pid {})", one.command, one.pid)).collect();
+    let left = match names.is_empty() {
+        true => String::new(),
+        false => format!("; left behind: {}", names.join(", ")),
+    };
+    let why = core.start.failure().unwrap_or("the program that ran pi (sessions-agent) was ended");
+    format!("{why}{left}")
+}
+
+/// What execd knows of a run besides its program: fields of JSON in braces.
+fn log_fields(core: &Session, cx: &Cx, killed_by: Option<&str>) -> Vec<u8> {
+    let (log_path, log_from) = (cx.log_path(core.id), cx.log_from(core.id));
+    wire::to_json(&RunLog { log_path, log_from, killed_by })
 }

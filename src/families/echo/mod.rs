@@ -77,7 +77,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let spec = LaunchSpec {
         program: "printf".to_owned(),
         arguments: vec!["%s".into(), text.clone().into()],
-        first: vec![],
+        own_program: None,
         command: format!("printf {text}"),
         name: None,
         workdir: None,

@@ -134,7 +134,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             "-c".into(),
             with_prefix(params.command_prefix.as_deref(), &params.command).into(),
         ],
-        first: vec![],
+        own_program: None,
         command: params.command,
         name: params.name,
         workdir: params.workdir,

@@ -136,7 +136,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
             "-c".into(),
             with_prefix(params.command_prefix.as_deref(), &params.cmd).into(),
         ],
-        first: vec![],
+        own_program: None,
         command: params.cmd,
         name: params.name,
         workdir: params.workdir,

@@ -183,7 +183,7 @@ fn call(engine: &mut Engine, call: &Call<'_>) -> Result<Answer, RpcError> {
     let spec = LaunchSpec {
         program: context.shell(),
         arguments: vec!["-c".into(), context.whole(&command).into()],
-        first: vec![],
+        own_program: None,
         command: shown,
         name: Some(window.name.clone()),
         workdir: context.cwd(),

@@ -61,10 +61,6 @@ pub struct End<'a> {
     pub duration_ms: u64,
     /// What `pi --version` says.
     pub executor_version: Option<&'a str>,
-    /// Where its log is.
-    pub log_path: Option<&'a str>,
-    /// The first byte of its output that the log still has, where it has lost some before it.
-    pub log_from: Option<u64>,
     /// When it was started, as `2026-11-22T17:45:03.123Z`; empty if that is not known.
     pub started_at: &'a str,
     /// The time that its processes have had on a processor, as far as they were reaped.

@@ -39,7 +39,7 @@ pub use cause::{cleaned_stderr, paragraph, with_stderr};
 pub use end::{End, Policy, Stop};
 pub use kind::{ErrorKind, Evidence, advice, kind_of};
 pub use model::Asked;
-pub use report::{AgentReport, GoingOn, ProviderData};
+pub use report::{AgentReport, ProviderData, SoFar};
 pub use run::{AgentRun, Clocks, RunSettings};
 pub use told::{Compactions, Cost, Doing, Retries, Tell, Told, UsageReport};
 

@@ -103,12 +103,6 @@ pub struct AgentReport<'a> {
     pub agent_dir: Option<&'a str>,
     /// What is pi's alone.
     pub provider_data: ProviderData<'a>,
-    /// Where the log is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_path: Option<&'a str>,
-    /// The first byte of pi's output that the log still has, where it has lost some before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_from: Option<u64>,
     /// pi's exit code; absent if a signal ended it or it never ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -155,16 +149,10 @@ pub struct ProviderData<'a> {
 
 /// How far a run is that goes on, where its request is answered before its end.
 #[derive(Debug, Default, Serialize)]
-pub struct GoingOn<'a> {
-    /// Always true: a result does not have it.
-    pub running: bool,
-    /// The id of its session, by which agent_result finds it.
-    pub run_id: u64,
+pub struct SoFar<'a> {
     /// What the client calls the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<&'a str>,
-    /// Since pi's start.
-    pub duration_ms: u64,
     /// Turns begun.
     pub num_turns: u64,
     /// Tool calls told.
@@ -176,22 +164,18 @@ pub struct GoingOn<'a> {
     /// The last line of what it has told: of its text, or the tool that it has called.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub doing: String,
-    /// Where the log is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_path: Option<String>,
 }
 
 impl AgentRun {
     /// How far it is, as far as its stream tells.
-    pub fn going_on(&self) -> GoingOn<'_> {
-        GoingOn {
-            running: true,
+    pub fn so_far(&self) -> SoFar<'_> {
+        SoFar {
             label: self.settings.label.as_deref(),
             num_turns: self.turn_starts.max(self.turn_ends),
             tool_call_count: self.tool_call_count,
             total_tokens: self.totals.report().total_tokens,
             cost_usd: self.totals.cost.total,
-            ..GoingOn::default()
+            ..SoFar::default()
         }
     }
 
@@ -254,8 +238,6 @@ impl AgentRun {
                 events_dropped: self.events_dropped,
                 events_left_out: self.events_left_out,
             },
-            log_path: end.log_path,
-            log_from: end.log_from,
             exit_code: end.exit_code,
             killed_by: end.killed_by,
             stderr_tail: cleaned_stderr(end.stderr),

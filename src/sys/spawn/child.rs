@@ -9,7 +9,7 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use super::plan::{Announcement, Plan, Step};
+use super::plan::{Announcement, Leads, Plan, Step};
 use crate::sys::{given, raw};
 
 /// Bytes of the report of a failure: the step, and its errno.
@@ -153,9 +153,12 @@ fn prepare(order: &Order, report_fd: &mut RawFd) -> Result<(), (Step, i32)> {
     } else {
         order.treated.ignored.iter().for_each(|&signal| raw::set_action(signal, libc::SIG_DFL));
     }
-    if !plan.joins {
-        raw::lead_session().map_err(|errno| (Step::Session, errno))?;
-    }
+    let led = match plan.leads {
+        Leads::Nothing => Ok(()),
+        Leads::Group => raw::lead_group(),
+        Leads::Session => raw::lead_session(),
+    };
+    led.map_err(|errno| (Step::Session, errno))?;
     if plan.terminal {
         raw::take_terminal(plan.stdio[0]).map_err(|errno| (Step::Terminal, errno))?;
     }
@@ -221,20 +224,4 @@ fn become_first<'a>(
         }
     }
     why
-}
-
-/// Replaces this process by the first of the programs that can be started, with these words and
-/// this environment; `looked_up`: see [`Plan`]. Gives the errno where none can.
-pub fn become_program(
-    programs: &[CString],
-    looked_up: bool,
-    words: &[CString],
-    environment: &[CString],
-) -> i32 {
-    let place = CString::default();
-    let words = pointers([&place].into_iter().chain(words));
-    let environment = pointers(environment.iter());
-    // What a Rust program ignores is ignored by whatever it becomes.
-    raw::set_action(libc::SIGPIPE, libc::SIG_DFL);
-    become_first(programs.iter(), looked_up, &words, &environment, false, &AtomicI32::new(0))
 }

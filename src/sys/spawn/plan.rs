@@ -3,7 +3,14 @@
 use std::ffi::CString;
 use std::os::fd::RawFd;
 
+use crate::limits::MAX_ARG_BYTES;
 use crate::sys::host;
+
+/// Longest name of a file: NAME_MAX, see pathconf(3).
+const NAME_MAX_BYTES: usize = 255;
+
+/// Where programs are looked for when the environment has no PATH.
+const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// Where the way from clone to exec stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +53,17 @@ pub struct SpawnError {
     pub errno: i32,
 }
 
+/// What a child leads from its beginning on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// Nothing: it stays in our kernel session and process group, and has our controlling terminal.
+    Nothing,
+    /// A process group in our kernel session.
+    Group,
+    /// A kernel session.
+    Session,
+}
+
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -64,9 +82,8 @@ pub struct Plan {
     pub cwd: Option<CString>,
     /// The descriptors that become its 0, 1 and 2; either those very numbers or above 2.
     pub stdio: [RawFd; 3],
-    /// It stays in our kernel session and process group, and has our controlling terminal; else it
-    /// leads a session of its own.
-    pub joins: bool,
+    /// What it leads.
+    pub leads: Leads,
     /// It is treated as env(1) treats a command: signals are ignored and blocked as they were when
     /// execd began, and the descriptors that execd was handed stay open.
     pub as_given: bool,
@@ -86,7 +103,7 @@ impl Plan {
             envp,
             cwd: None,
             stdio,
-            joins: false,
+            leads: Leads::Session,
             as_given: false,
             terminal: false,
             die_with_us: false,
@@ -104,4 +121,50 @@ pub struct Announcement {
     pub head: [u8; 4],
     /// What comes after it.
     pub tail: [u8; 24],
+}
+
+/// Where programs are looked for in this environment.
+pub fn path_of(environment: &[CString]) -> Vec<u8> {
+    let path = environment.iter().find_map(|entry| entry.to_bytes().strip_prefix(b"PATH="));
+    path.unwrap_or(DEFAULT_PATH).to_vec()
+}
+
+/// Where a program may be: as given when its name holds a slash, else a file of that name in each
+/// directory of `path` (exec(3), execvp). A relative path counts from the child's directory. Nobody
+/// looks at these places before the child does: a file system may hang.
+pub fn places_of(program: &str, path: &[u8]) -> (Vec<CString>, bool) {
+    let looked_up = !program.contains('/');
+    if !looked_up || program.len() > NAME_MAX_BYTES {
+        return (CString::new(program).into_iter().collect(), looked_up);
+    }
+    // With a longer one nothing can be started at all: execve(2), E2BIG.
+    let path = path.get(..MAX_ARG_BYTES).unwrap_or(path);
+    let place = |dir: &[u8]| {
+        let dir = if dir.is_empty() { b"." } else { dir };
+        CString::new([dir, b"/", program.as_bytes()].concat()).ok()
+    };
+    (path.split(|&byte| byte == b':').filter_map(place).collect(), looked_up)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// rule: architecture.md, Starting a child: argv, envp and the places of the shell are built
+    ///   before the clone; the child looks it up on its PATH
+    #[test]
+    fn a_program_is_looked_up_on_the_path_unless_it_has_a_slash() {
+        let places = |program: &str, path: &[u8]| {
+            let (places, looked_up) = places_of(program, path);
+            let texts = places.iter().map(|place| place.to_string_lossy().into_owned());
+            (texts.collect::<Vec<String>>().join(" "), looked_up)
+        };
+        assert_eq!(places("sh", b"/nowhere:/bin"), ("/nowhere/sh /bin/sh".to_owned(), true));
+        assert_eq!(places("sh", b"bin::/x"), ("bin/sh ./sh /x/sh".to_owned(), true));
+        assert_eq!(places("./x", b"/bin"), ("./x".to_owned(), false), "as given");
+        let long = "x".repeat(NAME_MAX_BYTES + 1);
+        assert_eq!(places(&long, &b":".repeat(9)), (long, true), "no file has such a name");
+        let (many, _) = places_of("sh", &b":".repeat(10 * MAX_ARG_BYTES));
+        assert!(many.len() <= MAX_ARG_BYTES + 1, "{}", many.len());
+    }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::common::{Execd, merged};
+use crate::common::{Execd, merged, outside};
 
 /// What our pi says to --version.
 pub const VERSION: &str = "9.8.7";
@@ -85,6 +85,15 @@ pub fn params(pi: &str, more: Value) -> Value {
 pub fn run(execd: &mut Execd, script: &str, more: Value) -> Value {
     let pi = fake_pi(execd, script);
     execd.result("agent_execute", params(&pi, more))
+}
+
+/// The program that runs pi for this execd: its only one.
+pub fn runner_of(execd: i32) -> i32 {
+    let is_runner = |pid: i32| outside::comm(pid) == "sessions-agent";
+    let children = outside::children(execd).into_iter().map(|(pid, _)| pid);
+    let runners: Vec<i32> = children.filter(|pid| is_runner(*pid)).collect();
+    let [runner] = runners[..] else { panic!("one program: {runners:?}") };
+    runner
 }
 
 /// The events of a request so far, without its id.

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn each_provider_of_each_version_has_the_variable_that_pi_reads() {
         type Versions = BTreeMap<String, BTreeMap<String, Vec<String>>>;
-        let text = include_str!("../../../tests/fixtures/pi-keys.json");
+        let text = include_str!("../../tests/fixtures/pi-keys.json");
         let versions: Versions = serde_json::from_str(text).expect("versions of pi");
         assert_eq!(versions.len(), 3);
         let mut seen = BTreeSet::from(["amazon-bedrock".to_owned()]);

@@ -1,12 +1,10 @@
-//! A session in which pi runs a task (agent.md): its stream, its clocks, its budgets, and
-//! why it was ended.
+//! A run of pi (agent.md): its stream, its clocks, its budgets, and why it is ended.
 
 use crate::limits::{AGENT_FIRST_EVENT_TIMEOUT_MS, AGENT_STDERR_BYTES};
 use crate::pure::agent::mask::MaskedText;
 use crate::pure::agent::{AgentRun, Doing, End, Policy, RunSettings, Stop};
 use crate::pure::buffer::head_tail::TailRing;
 use crate::pure::text::utf8::{ceil_boundary, continuation_len, lossy};
-use crate::sys::memory_file::MemoryFile;
 
 /// How much longer each run that starts at the same time makes the start of pi: about two seconds
 /// of a processor's time, which may be one for all of them.
@@ -30,8 +28,6 @@ pub struct AgentSpec {
     pub max_cost_usd: Option<f64>,
     /// The run is ended when it has used more.
     pub max_tokens: Option<u64>,
-    /// The run's events are sent as they come.
-    pub stream: bool,
     /// The run's log has pi's stream as it came, in place of events.
     pub raw_log: bool,
     /// The run is ended when another model answers.
@@ -78,7 +74,7 @@ impl Called {
 
 /// A run of pi.
 #[derive(Debug)]
-pub struct Run {
+pub struct PiRun {
     /// What the run goes by.
     pub spec: AgentSpec,
     /// How pi was called.
@@ -87,23 +83,11 @@ pub struct Run {
     pub run: AgentRun,
     /// Why execd ended the run, where it did.
     pub stop: Option<Stop>,
-    /// The run's program has ended, and what it left behind is being ended.
-    pub swept: bool,
-    /// Somebody waits for the run's result, or did until the connection was gone.
-    pub awaited: bool,
-    /// Whoever waited for its result was told that it goes on: the result is remembered.
-    pub left: bool,
-    /// agent_result has said that it is to end.
-    pub cancelled: bool,
     /// What it has told last.
     pub doing: Doing,
-    /// The run's stream is not read now, for want of a reader of its events or of room in its log:
+    /// The run's stream is not read now, for want of a reader of its events or its log:
     /// no clock that waits for events counts.
     pub held: bool,
-    /// The stream has been read to its end.
-    pub finished: bool,
-    /// The run has files of its own that are to be removed at its end.
-    pub leaves_files: bool,
     /// When the stream was last read again after such a time.
     released_ms: u64,
     /// When the program was exec'ed; `None` while it is on its way there.
@@ -113,19 +97,11 @@ pub struct Run {
     stderr: TailRing,
     /// What may be the beginning of the run's key at the end of it.
     errors: MaskedText,
-    /// The file that the run's prompt is in; gone with the run.
-    _prompt: Option<MemoryFile>,
 }
 
-impl Run {
-    /// A run that has just been started; `prompt`: the file that has its prompt, where there is
-    /// one.
-    pub fn new(
-        spec: AgentSpec,
-        called: Called,
-        settings: RunSettings,
-        prompt: Option<MemoryFile>,
-    ) -> Self {
+impl PiRun {
+    /// A run that has just been started.
+    pub fn new(spec: AgentSpec, called: Called, settings: RunSettings) -> Self {
         let errors = MaskedText::new(settings.secret.clone());
         let run = AgentRun::new(settings);
         Self {
@@ -133,20 +109,13 @@ impl Run {
             called,
             run,
             stop: None,
-            swept: false,
-            awaited: false,
-            left: false,
-            cancelled: false,
             doing: Doing::default(),
             held: false,
-            leaves_files: false,
-            finished: false,
             released_ms: 0,
             exec_ms: None,
             others_starting: 0,
             stderr: TailRing::new(AGENT_STDERR_BYTES),
             errors,
-            _prompt: prompt,
         }
     }
 
@@ -263,18 +232,17 @@ fn last_text(bytes: &[u8], cut: bool) -> String {
 mod tests {
     use super::*;
 
-    fn run(first_event_timeout_ms: Option<u64>) -> Run {
+    fn run(first_event_timeout_ms: Option<u64>) -> PiRun {
         let spec = AgentSpec {
             timeout_ms: 600_000,
             idle_timeout_ms: 180_000,
             first_event_timeout_ms,
             max_cost_usd: None,
             max_tokens: None,
-            stream: true,
             raw_log: false,
             strict_model: true,
         };
-        Run::new(spec, Called::default(), RunSettings::default(), None)
+        PiRun::new(spec, Called::default(), RunSettings::default())
     }
 
     /// rule: agent.md, Timeouts: first_event_timeout_ms counts from when pi was exec'ed; the
