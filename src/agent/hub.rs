@@ -1,5 +1,5 @@
-//! What the program waits for and writes: signals, the lines of its stdin, the ends of its children,
-//! and the two streams that execd reads.
+//! What the program waits for and writes: signals, the lines of its stdin, the ends of its
+//! children, and the two streams that execd reads.
 
 use std::os::fd::RawFd;
 

@@ -42,8 +42,8 @@ pub trait Family: Sized {
     /// Output came on `source`: the first `length` bytes of `cx.reading.buffer`.
     fn take(_own: Option<&mut Self>, _core: &mut Session, _from: (Source, usize), _cx: &mut Cx) {}
 
-    /// The program of a session of its own has said the first bytes of `cx.reading.buffer`, so many,
-    /// to the family alone.
+    /// The program of a session of its own has said the first bytes of `cx.reading.buffer`, so
+    /// many, to the family alone.
     fn hear(&mut self, _core: &mut Session, _length: usize, _cx: &mut Cx) {}
 
     /// When a session of its own is to be looked at although nothing happens.

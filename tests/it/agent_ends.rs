@@ -449,8 +449,8 @@ fn the_end_of_its_stdin_ends_a_run_whoever_is_killed_beside_execd() {
     }
 }
 
-/// rule: agent.md, Ends: After a SIGKILL of the program that runs pi there is a result that says so;
-///   pi and what is in its session have ended
+/// rule: agent.md, Ends: After a SIGKILL of the program that runs pi there is a result that says
+///   so; pi and what is in its session have ended
 #[test]
 fn a_run_whose_program_is_killed_has_a_result_that_says_so() {
     for _ in 0..3 {

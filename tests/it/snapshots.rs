@@ -924,10 +924,12 @@ fn runs_of_pi_are_as_written() {
     std::fs::write(&file, crate::agent_help::ndjson(&stream.concat())).expect("a stream");
     let path = pi(&board, "pi-half", &format!("cat half.ndjson; {GOES_ON}"));
     run(&mut board, "a budget that is passed", &path, json!({"max_cost_usd": 0.1}));
-    let left = pi(&board, "pi-left", GOES_ON);
+    let left = pi(&board, "pi-left", &format!(": > up; {GOES_ON}"));
     let left = run(&mut board, "a run that goes on", &left, json!({"wait_ms": 0, "label": "l"}));
     let run_id = &left["result"]["run_id"];
     board.ask("agent_result", json!({"run_id": run_id, "wait_ms": 0}));
+    // Before that there is no pi whose end could be told.
+    crate::common::until_exists(&board.execd.file("up"));
     board.ask("agent_result", json!({"run_id": run_id, "cancel": true}));
     board.ask("agent_result", json!({"run_id": 4_711}));
     board.about("a run that is cancelled");

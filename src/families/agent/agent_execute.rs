@@ -11,7 +11,7 @@ use crate::session::wait::{Wait, WaitKind};
 use crate::wire::RpcError;
 use serde_json::value::RawValue;
 
-/// The program asks pi about itself before it starts the run; it has its own limits, which are less.
+/// The program asks pi about itself before it starts the run; its own limits for that are less.
 const ASKING_MOST_MS: u64 = 200_000;
 
 pub(crate) const METHOD: Method = Method {
