@@ -16,75 +16,75 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 
-EXEC = "session/report.rs ExecReport"
-STREAM = "families/stream/mod.rs Report"
+EXEC = "server/session/report.rs ExecReport"
+STREAM = "server/families/stream/mod.rs Report"
 RUN = "pure/agent/report.rs AgentReport"
-RUN_LOG = "families/agent/mod.rs RunLog"
-GOING_ON = "families/agent/mod.rs GoingOn"
+RUN_LOG = "server/families/agent/mod.rs RunLog"
+GOING_ON = "server/families/agent/mod.rs GoingOn"
 SO_FAR = "pure/agent/report.rs SoFar"
 # Types whose fields stand behind those of another one in its object.
 BEHIND = {RUN: [RUN_LOG], GOING_ON: [SO_FAR, RUN_LOG]}
 # The types of the replies of each method. A file alone: its reply is the JSON in that file.
 REPLIES = {
     "exec_command": [EXEC],
-    "write_stdin": [EXEC, "families/stream/job_input.rs Taken"],
-    "kill_session": ["session/report.rs KillReport"],
-    "list_sessions": ["families/unified/list_sessions.rs List"],
-    "set_on_exit": ["families/unified/set_on_exit.rs"],
-    "resize_session": ["families/unified/resize_session.rs"],
-    "wait_for": ["families/waits/reply.rs Reply"],
+    "write_stdin": [EXEC, "server/families/stream/job_input.rs Taken"],
+    "kill_session": ["server/session/report.rs KillReport"],
+    "list_sessions": ["server/families/unified/list_sessions.rs List"],
+    "set_on_exit": ["server/families/unified/set_on_exit.rs"],
+    "resize_session": ["server/families/unified/resize_session.rs"],
+    "wait_for": ["server/families/waits/reply.rs Reply"],
     "bash_stream": [STREAM],
     "poll_process": [STREAM],
     "kill_process": [STREAM],
-    "list_processes": ["families/stream/list_processes.rs List"],
-    "get_process_log": ["engine/pages.rs PageReport"],
-    "bash": ["families/windows/mod.rs BashReport"],
-    "tmux": ["families/windows/books.rs Seen"],
+    "list_processes": ["server/families/stream/list_processes.rs List"],
+    "get_process_log": ["server/engine/pages.rs PageReport"],
+    "bash": ["server/families/windows/mod.rs BashReport"],
+    "tmux": ["server/families/windows/books.rs Seen"],
     "agent_execute": [RUN, GOING_ON],
     "agent_result": [RUN, GOING_ON],
     "agent_health": ["agent/probe.rs Health"],
-    "agent_capabilities": ["families/agent/agent_capabilities.rs"],
-    "attach_session": ["families/attach/attach_session.rs Attached"],
-    "attach_input": ["families/attach/attach_input.rs Taken"],
-    "detach_session": ["families/attach/detach_session.rs"],
-    "read_output": ["families/reading/reply.rs Report"],
-    "cancel": ["front/cancel.rs"],
-    "events": ["engine/ledger.rs Page"],
-    "reserve_session_ids": ["front/reserve_session_ids.rs"],
+    "agent_capabilities": ["server/families/agent/agent_capabilities.rs"],
+    "attach_session": ["server/families/attach/attach_session.rs Attached"],
+    "attach_input": ["server/families/attach/attach_input.rs Taken"],
+    "detach_session": ["server/families/attach/detach_session.rs"],
+    "read_output": ["server/families/reading/reply.rs Report"],
+    "cancel": ["server/front/cancel.rs"],
+    "events": ["server/engine/ledger.rs Page"],
+    "reserve_session_ids": ["server/front/reserve_session_ids.rs"],
     "ping": [],
-    "server_info": ["front/server_info.rs"],
-    "shutdown": ["engine/closing/steps.rs"],
+    "server_info": ["server/front/server_info.rs"],
+    "shutdown": ["server/engine/closing/steps.rs"],
 }
 # The types of the params of each notification.
 NOTIFICATIONS = {
-    "progress": "engine/notices.rs ProgressNote",
-    "session_started": "engine/notices.rs StartedNote",
-    "session_exited": "engine/notices.rs ExitedNote",
-    "sessions_changed": "engine/clients.rs ChangedNote",
-    "tool_execution_output": "families/stream/chunks.rs ChunkNote",
-    "tool_execution_truncated": "families/stream/chunks.rs TruncatedNote",
-    "tool_execution_progress": "families/stream/mod.rs YieldNote",
-    "window_exited": "families/windows/notes.rs ExitedNote",
-    "window_poll": "families/windows/notes.rs PollNote",
+    "progress": "server/engine/notices.rs ProgressNote",
+    "session_started": "server/engine/notices.rs StartedNote",
+    "session_exited": "server/engine/notices.rs ExitedNote",
+    "sessions_changed": "server/engine/clients.rs ChangedNote",
+    "tool_execution_output": "server/families/stream/chunks.rs ChunkNote",
+    "tool_execution_truncated": "server/families/stream/chunks.rs TruncatedNote",
+    "tool_execution_progress": "server/families/stream/mod.rs YieldNote",
+    "window_exited": "server/families/windows/notes.rs ExitedNote",
+    "window_poll": "server/families/windows/notes.rs PollNote",
     "agent_event": "pure/agent/told.rs Told",
-    "attach_output": "families/attach/mod.rs OutputNote",
-    "attach_ended": "families/attach/mod.rs EndedNote",
+    "attach_output": "server/families/attach/mod.rs OutputNote",
+    "attach_ended": "server/families/attach/mod.rs EndedNote",
 }
 # Objects that are fields of several replies.
 OBJECTS = {
-    "`wait`": "session/wait_report.rs $Name",
-    "`state_detail`": "session/state_report.rs $Detail",
-    "`truncation`": "session/report.rs TruncationReport",
-    "`listening`": "session/listening.rs Listening",
+    "`wait`": "server/session/wait_report.rs $Name",
+    "`state_detail`": "server/session/state_report.rs $Detail",
+    "`truncation`": "server/session/report.rs TruncationReport",
+    "`listening`": "server/session/listening.rs Listening",
     "an event": "pure/ledger.rs Event",
 }
 # The types whose comments hold for fields of the same name in other replies.
-SHARED = [EXEC, "session/state_report.rs $Name"]
-LOG = "engine/keeper_link/logs.rs LogTrouble"
+SHARED = [EXEC, "server/session/state_report.rs $Name"]
+LOG = "server/engine/keeper_link/logs.rs LogTrouble"
 # Files whose fields and params whose fields a page explains: their names are enough here.
 EXPLAINED = [
     "pure/agent/end.rs", "pure/agent/report.rs", "pure/agent/told.rs", "pure/ledger.rs",
-    "session/listening.rs", "session/wait_report.rs",
+    "server/session/listening.rs", "server/session/wait_report.rs",
 ]
 EXPLAINED_PARAMS = {
     "context": "[pi.md](pi.md)",
@@ -93,10 +93,10 @@ EXPLAINED_PARAMS = {
 # Types that a macro declares twice, for the two ways in which names are spelt, and others that are
 # not beside those who use them.
 ELSEWHERE = {
-    "StateReport": "session/state_report.rs $Name",
-    "StateDetail": "session/state_report.rs $Detail",
-    "Detail": "session/state_report.rs $Detail",
-    "WaitReport": "session/wait_report.rs $Name",
+    "StateReport": "server/session/state_report.rs $Name",
+    "StateDetail": "server/session/state_report.rs $Detail",
+    "Detail": "server/session/state_report.rs $Detail",
+    "WaitReport": "server/session/wait_report.rs $Name",
     "LogTrouble": LOG,
 }
 

@@ -10,7 +10,7 @@ use crate::limits::{
     RUNNING_WINDOWS_MAX,
 };
 use crate::pure::buffer::bound::Bounds;
-use crate::session::view::TextLimits;
+use crate::server::session::view::TextLimits;
 
 /// Output in all rows of one answer of wait_for together.
 const WAIT_FOR_TEXT_BYTES: usize = 512 * 1024;

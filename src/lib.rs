@@ -9,12 +9,12 @@
 //! |---|---|
 //! | [`cli`] | flags and commands |
 //! | [`mcp`] | the program between a host and an execd: the Model Context Protocol |
-//! | [`front`] | the table of methods, and those that are no family's |
-//! | [`families`] | the families of tools, a folder each: methods, state, reports, notices |
+//! | [`front`](server::front) | the table of methods, and those that are no family's |
+//! | [`families`](server::families) | the families of tools, a folder each: methods, state, reports, notices |
+//! | [`engine`](server::engine) | the loop that owns and moves everything; knows no family |
 //! | [`agent`] | the program that runs pi |
-//! | [`engine`] | the loop that owns and moves everything; knows no family |
 //! | [`wire`], [`config`] | JSON-RPC: envelopes, errors, params; the settings after checking |
-//! | [`session`] | one session: processes and bytes, no JSON and no family |
+//! | [`session`](server::session) | one session: processes and bytes, no JSON and no family |
 //! | [`keeper`], [`client`] | the helper processes: log writer and guard; the way to an execd |
 //! | [`sys`] | every system call, and all `unsafe` |
 //! | [`pure`] | decisions: bytes and times in, values out |
@@ -37,13 +37,10 @@ pub mod agent;
 pub mod cli;
 pub mod client;
 pub mod config;
-pub mod engine;
-pub mod families;
-pub mod front;
 pub mod keeper;
 pub mod limits;
 pub mod mcp;
 pub mod pure;
-pub mod session;
+pub mod server;
 pub mod sys;
 pub mod wire;

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::hub::Hub;
-use crate::session::start::{Start, spawn_failure};
+use crate::server::session::start::{Start, spawn_failure};
 use crate::sys::errno::errno_text;
 use crate::sys::io::{self, Io};
 use crate::sys::poll::Watch;

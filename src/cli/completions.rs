@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::table::{COMMANDS, Command, Flag, SIGNALS, Takes, Words, command, names};
-use crate::front;
 use crate::pure::text::shell_word::quoted;
+use crate::server::front;
 
 /// Where ids come from, in all three shells.
 const IDS: &str = "execd ls --ids 2>/dev/null";

@@ -5,7 +5,7 @@ use super::say::complain;
 use crate::config::{Config, OnEof};
 use crate::limits::{HEAD_TAIL_MAX_BYTES, MCP_OUTPUT_RANGE, MCP_TEXT_BYTES};
 use crate::mcp::{HostProgram, HostedStart, Mcp, Settings};
-use crate::session::view::TextLimits;
+use crate::server::session::view::TextLimits;
 use crate::sys::stdio;
 
 /// Lines of it. OpenCode keeps the first 2,000 of a result.

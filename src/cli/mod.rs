@@ -47,8 +47,9 @@ use std::os::unix::ffi::OsStrExt;
 use crate::agent as runner;
 use crate::client::fresh;
 use crate::config::{Config, MAX_EMPTY_POLL_VARIABLE, max_empty_poll_ms};
+use crate::keeper;
+use crate::server::front;
 use crate::sys::host;
-use crate::{front, keeper};
 use flags::Command;
 use say::{EXIT_FAILED, EXIT_USAGE, complain, say};
 

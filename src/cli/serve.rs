@@ -2,8 +2,8 @@
 
 use super::say::complain;
 use crate::config::{Config, SocketPlace};
-use crate::families::Engine;
-use crate::front;
+use crate::server::families::Engine;
+use crate::server::front;
 use crate::sys::stdio;
 
 /// Starts execd with its control socket, and says what execd has to do without. Gives a reason for

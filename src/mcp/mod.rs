@@ -42,7 +42,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::limits::MAX_PENDING_REQUESTS;
-use crate::session::view::TextLimits;
+use crate::server::session::view::TextLimits;
 use crate::sys::clock;
 use crate::wire::{self, Reason, RequestId, RpcError};
 use era::{Era, Freshness};

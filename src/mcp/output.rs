@@ -8,7 +8,7 @@ use super::fields::{items, shown, str_of};
 use super::tools::{Settings, Tool};
 use crate::pure::text::shell_word::as_word;
 use crate::pure::text::utf8::{ceil_boundary, floor_boundary};
-use crate::session::view::{TextLimits, head_and_tail};
+use crate::server::session::view::{TextLimits, head_and_tail};
 use crate::sys::host;
 
 /// The fields of a reply that have output, each alone in its result.

@@ -218,7 +218,7 @@ fn mutated_messages_lead_to_messages_and_known_requests() {
         let (line, mut out) = (mutated(&mut random), Vec::new());
         let asked = connection.read(&line, &mut out);
         for one in asked {
-            assert!(crate::front::find(one.method).is_some(), "{}", one.method);
+            assert!(crate::server::front::find(one.method).is_some(), "{}", one.method);
             let params: Value = serde_json::from_str(&one.params).expect("params");
             assert!(params.is_object(), "{params}");
             methods.insert(one.method);

@@ -9,12 +9,12 @@ use super::cancel::OnCancel;
 use super::fields::{plain, value};
 use super::progress::Progress;
 use crate::config::Config;
-use crate::engine::contract::Model;
-use crate::families::Method;
-use crate::front::models;
 use crate::limits::{MCP_AROUND_BYTES, MCP_OUTPUT_RANGE, MCP_TEXT_BYTES};
 use crate::pure::time::rfc3339::parse_utc;
-use crate::session::view::{TextLimits, head_and_tail};
+use crate::server::engine::contract::Model;
+use crate::server::families::Method;
+use crate::server::front::models;
+use crate::server::session::view::{TextLimits, head_and_tail};
 use crate::sys::clock;
 use crate::wire::{Kind, Param, RpcError, known_param, quoted};
 

@@ -523,7 +523,7 @@ fn the_steps_of_a_turn_have_the_same_numbers_in_the_code_and_in_the_document() {
     };
     let text = read("docs/architecture.md");
     let documented = numbered(section(&text, "## The turn").expect("the turn"), "", ". ");
-    let coded = numbered(&read("src/engine/turn.rs"), "// ", ". ");
+    let coded = numbered(&read("src/server/engine/turn.rs"), "// ", ". ");
     assert_eq!(coded, (0..coded.len()).collect::<Vec<_>>(), "the steps in the code");
     assert_eq!(documented, coded);
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use crate::common::data::Random;
 use crate::common::{Incoming, Setup, is_notification};
-use execd::front::check_params;
 use execd::pure::text::lines::{Line, LineSplitter};
+use execd::server::front::check_params;
 use execd::wire;
 use serde_json::Value;
 use std::io::Write;

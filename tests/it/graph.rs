@@ -40,7 +40,9 @@ fn shown(module: &str) -> String {
 }
 
 fn floor_of(module: &str) -> Option<usize> {
-    let first = module.split('/').next().unwrap_or(module);
+    // The folders of the loop are floors of their own.
+    let within = module.strip_prefix("server/").unwrap_or(module);
+    let first = within.split('/').next().unwrap_or(within);
     FLOORS.iter().position(|floor| floor.contains(&first))
 }
 
