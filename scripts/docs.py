@@ -321,7 +321,7 @@ class Page:
         found = list(self.types.values())
         for one in list(found):
             rows = (type_of(rust, one.path) for _, _, _, rust in one.fields if "Vec<" in rust)
-            found += [row for row in rows if row and row.path.startswith("families")]
+            found += [row for row in rows if row and row.path.startswith("server/families")]
         return [one for one in found if one.path not in EXPLAINED]
 
     def is_shared(self, name: str, comment: str) -> bool:
@@ -334,7 +334,7 @@ class Page:
         for wire, name, comment, rust in one.fields:
             inner = type_of(rust, one.path)
             text = f"`{wire}`"
-            if inner and "Vec<" in rust and inner.path.startswith("families"):
+            if inner and "Vec<" in rust and inner.path.startswith("server/families"):
                 rows.append(f" Each of `{wire}`: {self.fields(inner)}")
             elif inner and inner.path.startswith("pure/agent"):
                 text += f" ({self.fields(inner).rstrip('.')})"
