@@ -208,10 +208,18 @@ def object_schema(one: "Type", in_camel: bool = False) -> dict:
     return {"type": "object", "properties": fields, "required": list(map(spelt, one.required))}
 
 
+def whole_schema(place: str) -> dict:
+    """The schema of a type, with the fields of those that stand behind it."""
+    parts = [object_schema(Type(one)) for one in [place, *BEHIND.get(place, [])]]
+    fields = {name: kind for one in parts for name, kind in one["properties"].items()}
+    required = list(dict.fromkeys(name for one in parts for name in one["required"]))
+    return {"type": "object", "properties": fields, "required": required}
+
+
 def reply_schema(places: list) -> dict:
     """The schema of a method's reply: what all of its forms have is required."""
     made = [
-        object_schema(Type(place)) if " " in place
+        whole_schema(place) if " " in place
         else {"properties": {name: {} for name in json_keys(place)}, "required": []}
         for place in places
     ]

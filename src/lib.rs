@@ -10,7 +10,7 @@
 //! | [`cli`] | flags and commands |
 //! | [`mcp`] | the program between a host and an execd: the Model Context Protocol |
 //! | [`front`](server::front) | the table of methods, and those that are no family's |
-//! | [`families`](server::families) | the families of tools, a folder each: methods, state, reports, notices |
+//! | [`families`](server::families) | the families of tools, a folder each: methods, state, texts |
 //! | [`engine`](server::engine) | the loop that owns and moves everything; knows no family |
 //! | [`agent`] | the program that runs pi |
 //! | [`wire`], [`config`] | JSON-RPC: envelopes, errors, params; the settings after checking |

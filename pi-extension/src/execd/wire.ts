@@ -636,8 +636,8 @@ export interface MethodParams {
     /** the run is ended after so many ms, 100 at least; default 600000 */
     timeout_ms?: number;
     /**
-     * answers so many ms after pi's start at the latest: the run goes on, and agent_result has what
-     * it comes to; default: at its end
+     * answers after so many ms at the latest: the run goes on, and agent_result has what it comes
+     * to; default: at its end
      */
     wait_ms?: number;
     /** working directory; default execd's own, against which a relative one is resolved */

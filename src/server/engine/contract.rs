@@ -32,8 +32,8 @@ pub trait Families: Debug + Default + 'static {
     /// buffers and its log have these bytes already.
     fn take(&mut self, core: &mut Session, source: Source, length: usize, cx: &mut Cx<Self>);
 
-    /// The program of a session that [speaks](crate::server::session::Ways::speaks) to its family has said
-    /// the first `length` bytes of `cx.reading.buffer`, of which nobody else knows.
+    /// The program of a session that [speaks](crate::server::session::Ways::speaks) to its family
+    /// has said the first `length` bytes of `cx.reading.buffer`, of which nobody else knows.
     fn hear(&mut self, core: &mut Session, length: usize, cx: &mut Cx<Self>);
 
     /// When the session is to be looked at although nothing happens to it, on the monotonic clock.

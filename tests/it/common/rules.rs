@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::assert_utc_stamp;
+use execd::pure::text::visible::one_line;
 
 /// What each line of execd's stdout keeps to, whoever asked.
 pub fn check_line(line: &Value) {
@@ -134,6 +135,7 @@ fn expected_header(result: &Value) -> String {
                 Value::String(reason) => format!("{text} ({reason})"),
                 _ => text.clone(),
             },
+            Some(Value::String(name)) if field == "name" => one_line(name),
             Some(Value::String(text)) => text.clone(),
             Some(from) if field == "log_from" => {
                 header.push_str(&format!(

@@ -24,6 +24,7 @@ const PI: &str = r#"#!/bin/sh
 for prompt; do :; done
 label=${prompt#* }
 echo "$label" >> starts
+above() { cut -d ' ' -f 4 "/proc/$1/stat"; }
 failed() { [ -e "failed/$label" ] || { : > "failed/$label"; return 1; }; }
 case $prompt in
   once*) failed && exec cat done; cat limited ;;
@@ -31,7 +32,7 @@ case $prompt in
   refused*) cat refused ;;
   denied*) cat denied ;;
   crash*) kill -SEGV $$ ;;
-  killed*) failed && exec cat done; kill -KILL "$(cut -d ' ' -f 4 "/proc/$PPID/stat")"; exec sleep 1000 ;;
+  killed*) failed && exec cat done; kill -KILL "$(above "$(above "$PPID")")"; exec sleep 1000 ;;
   lost*) failed && exec cat done; scancel --signal=KILL --full "$SLURM_JOB_ID"; exec sleep 1000 ;;
   held*) echo "$label" >> hanging; until [ -e go ]; do sleep 0.1; done; cat done ;;
   hang*) setsid sh -c 'sleep 1000 &'; echo "$label" >> hanging; exec sleep 1000 ;;
