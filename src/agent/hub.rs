@@ -66,7 +66,7 @@ impl Outlet {
     }
 }
 
-/// Who has asked for the end.
+/// The reason for which a run ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EndAsked {
     /// A signal.

@@ -46,9 +46,9 @@ use run::Called;
 pub const NAME: &CStr = c"sessions-agent";
 /// Its first argument.
 pub const FLAG: &CStr = c"--agent-run";
-/// The exit status of a program that has said its result.
+/// The exit status of a program that has written its result.
 const DONE: i32 = 0;
-/// That of one that has not.
+/// The exit status of a program that has no result.
 const FAILED: i32 = 1;
 /// How long is waited to tell people why.
 const COMPLAINT_MS: u64 = 100;

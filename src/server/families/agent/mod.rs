@@ -319,7 +319,7 @@ impl Family for Agent {
         let (over, why) = if told_all(core) {
             (true, Why::Completed)
         } else if wait.cancelled && own.run.is_some() {
-            // Who has begun the run and cancels that waits for what it has cost.
+            // A cancelled agent_execute still waits: its result says what the run has cost.
             (wait.kind == WaitKind::Poll, Why::Cancelled)
         } else {
             (wait.due_ns.is_some_and(|due| due <= at.now_ns), Why::Deadline)
@@ -396,7 +396,6 @@ impl Agent {
             }
             return;
         }
-        // It has the key of nobody, and whoever finds a fault wants to see it.
         let Ok(said) = serde_json::from_slice::<Said<'_>>(line) else {
             return cx.debug(format_args!("session {}: a line of {} bytes", core.id, line.len()));
         };
